@@ -308,7 +308,8 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
         ageing.settle();
     }
     ageing.tell_refusals();
-    let record = ageing.record;
+    let mut record = ageing.record;
+    record.capacity_bytes = SECTOR_BYTES * drive.zones().map_or(drive.sectors(), |shape| shape.writable_sectors());
     drive.set_timed(timed);
     drive.reset_statistics();
     Ok((aged, record))

@@ -635,6 +635,10 @@ pub struct OverProvisioning {
 pub struct Precondition {
     /// Bytes the host wrote for it.
     pub written_bytes: u64,
+    /// User capacity of what it wrote to, in bytes: the stack's, or that of all drives where each was written to below the layers.
+    /// Zero in older results.
+    #[serde(default)]
+    pub capacity_bytes: u64,
     /// For `steady`: the bytes of one window.
     pub window_bytes: u64,
     /// For `steady`: write amplification of each window, in order.
@@ -789,6 +793,14 @@ impl DeviceResult {
             less(&mut traffic.bytes, &layer.taken.bytes);
         }
         Some(traffic)
+    }
+}
+
+impl Precondition {
+    /// How often it wrote the capacity; nothing where it wrote nothing, and in older results.
+    pub fn drive_writes(&self) -> Option<f64> {
+        (self.written_bytes > 0 && self.capacity_bytes > 0)
+            .then(|| self.written_bytes as f64 / self.capacity_bytes as f64)
     }
 }
 

@@ -259,10 +259,7 @@ fn rows() -> Vec<Row> {
             Some(format!("{:.1} %", spare * 100.0))
         }),
         row("preconditioning", |d| positive(d.precondition.written_bytes as f64).map(volume)),
-        row("  drive writes", |d| {
-            let written = positive(d.precondition.written_bytes as f64)?;
-            positive(d.capacity.drive_bytes as f64).map(|drives| three_digits(written / drives))
-        }),
+        row("  drive writes", |d| d.precondition.drive_writes().map(three_digits)),
         row("  ended", |d| {
             let ended = match (d.precondition.steady?, d.precondition.settled) {
                 (false, _) => "not steady",

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Random, drive, entrants, experiment, run};
 use ssdlab_base::Nanos;
-use ssdlab_device::{Allocation, DriveConfig, Pacing, Superblock};
+use ssdlab_device::{Allocation, DriveConfig, Pacing, Settings, Superblock};
 use ssdlab_flash::{Latency, SchedulerKind};
 use ssdlab_host::Host;
 use ssdlab_lab::conclusions::conclusions;
@@ -166,6 +166,43 @@ fn what_layers_add_is_said_layer_by_layer() {
     let said = conclusions(&append);
     let expected = format!("{copied:.3} for copies by the layer append");
     assert!(only(&said, "Write amplification").contains(&expected), "{expected}: {said:#?}");
+}
+
+/// A user of a stack sees one capacity: shares of it, and of what the drives took, are never more than a whole.
+#[test]
+fn figures_of_a_stack_are_of_its_own_capacity_and_commands() {
+    let mut config = drive("below");
+    config.flash.geometry.blocks_per_plane = 64;
+    config.user_bytes = 36 * 4 * 64 * u64::from(config.flash.geometry.page_bytes);
+    config.ftl.design = "dftl".to_string();
+    config.ftl.own = Settings::default().with("map_page", 512_u32).with("map_cache", 8 * 512_u64);
+    let mirror = "kind = \"mirror\"\nregion = \"64k\"\n";
+    for (text, drives, below) in [
+        (format!("[[layer]]\n{mirror}"), 2, false),
+        ("[[layer]]\nkind = \"stripe\"\ndrives = 2\n".to_string(), 2, true),
+        (format!("[[layer]]\nkind = \"stripe\"\n[[layer.below]]\n{mirror}[[layer.below]]\n{mirror}"), 4, false),
+    ] {
+        let host = Host::parse(&text, "host.toml").expect("a host");
+        let (entrants, writes) = (entrants(&[config.clone()]), Random::writes(4_000));
+        let experiment = experiment(&entrants, &writes, Age::Fill);
+        let result = run(&Experiment { host: Some(&host), precondition_below: below, ..experiment });
+        let device = &result.devices[0];
+        assert_eq!(device.precondition.drive_writes(), Some(1.0), "{text}: {:?}", device.precondition);
+        let table = ssdlab_lab::table::render(&result);
+        let row = |label: &str| {
+            let line = table.lines().find(|line| line.trim_start().starts_with(label));
+            line.and_then(|line| line.rsplit("  ").next()).unwrap_or_else(|| panic!("{label}: {table}")).trim()
+        };
+        assert_eq!(row("drive writes"), "1.00", "{text}");
+        let waited = device.map_cache.as_ref().expect("a cached map").waited_commands as f64;
+        // The layers right above the drives have none below them.
+        let last = &device.host_layers[if drives == 4 { 1 } else { 0 }..];
+        let taken: u64 = last.iter().flat_map(|layer| layer.below.requests).sum();
+        assert!(taken >= drives / 2 * 2_000 && waited > 0.0, "{taken} commands, {waited} waited");
+        let shown: f64 = row("of all commands").trim_end_matches(" %").parse().expect("a share");
+        assert!((shown - waited / taken as f64 * 100.0).abs() < 1.0, "{text}: {shown} % of {waited} / {taken}");
+        assert_eq!(row("sent by the layers").replace(',', ""), taken.to_string(), "{text}");
+    }
 }
 
 /// What is proposed changes the tail for the better.

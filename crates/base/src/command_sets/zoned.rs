@@ -129,6 +129,11 @@ impl ZoneShape {
     pub const fn sectors(&self) -> u64 {
         self.size * self.count
     }
+
+    /// Sectors that can be written: the capacities of all zones, without the holes behind them.
+    pub const fn writable_sectors(&self) -> u64 {
+        self.capacity * self.count
+    }
 }
 
 impl Zone {

@@ -208,6 +208,7 @@ pub(super) fn preconditioned(
                     record = of;
                 } else {
                     record.written_bytes += of.written_bytes;
+                    record.capacity_bytes += of.capacity_bytes;
                     record.steady = record.steady.zip(of.steady).map(|(one, other)| one && other);
                     record.settled = record.settled.filter(|_| record.steady == Some(true));
                     record.notes.extend(of.notes);

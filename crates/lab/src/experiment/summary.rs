@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
@@ -68,9 +67,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts(), seed) };
     let now = stack.data().now().0;
-    // The addresses of a drive with zones have holes behind the capacity of each.
-    let of_zones = |shape: ZoneShape| shape.capacity * shape.count * SECTOR_BYTES;
-    let user_bytes = stack.data().zones().map_or(user_bytes, of_zones);
+    let user_bytes = stack.data().zones().map_or(user_bytes, |shape| shape.writable_sectors() * SECTOR_BYTES);
     let device = stack.look();
     let layers = device.layers();
     let counters = device.counters();
