@@ -57,7 +57,7 @@ const WINDOWS_AGREEING: usize = 4;
 /// Passes that must agree, where whole passes are compared.
 const PASSES_AGREEING: usize = 3;
 
-/// Spans that must agree, where windows alternate, and windows of a span: a multiple of nearly every period that is shorter.
+/// Spans that must agree, where windows alternate, and windows of a span: a multiple of nearly every shorter period.
 const SPANS_AGREEING: usize = 3;
 const SPAN_WINDOWS: std::ops::RangeInclusive<usize> = 8..=12;
 
@@ -796,8 +796,8 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         self.record.settled = steadiness.settled().filter(|_| steady);
         if let Some(Settled::Spans { windows, apart }) = self.record.settled {
             self.record.notes.push(format!(
-                "write amplification is steady over {windows} windows at a time ({} written), within which it alternates by {:.1} %: \
-                 what a shorter run measures depends on where it begins",
+                "write amplification is steady over {windows} windows at a time ({} written), within which it alternates by \
+                 {:.1} %: what a shorter run measures depends on where it begins",
                 format_size(windows * window_bytes),
                 apart * 100.0
             ));

@@ -635,8 +635,8 @@ pub struct OverProvisioning {
 pub struct Precondition {
     /// Bytes the host wrote for it.
     pub written_bytes: u64,
-    /// User capacity of what it wrote to, in bytes: the stack's, or that of all drives where each was written to below the layers.
-    /// Zero in older results.
+    /// User capacity of what it wrote to, in bytes: the stack's, or that of all drives where each was written to below
+    /// the layers. Zero in older results.
     #[serde(default)]
     pub capacity_bytes: u64,
     /// For `steady`: the bytes of one window.
@@ -780,7 +780,7 @@ impl DeviceResult {
         self.to_drives(|layer| layer.sent)
     }
 
-    /// Of what the layers have below them, what the drives have. Every layer but the topmost takes what another one sent.
+    /// Of what the layers have below them, what the drives have: all layers but the topmost take what another one sent.
     fn to_drives(&self, of: impl Fn(&LayerMetrics) -> Traffic) -> Option<Traffic> {
         let (top, others) = self.host_layers.split_first()?;
         let mut traffic = of(top);
