@@ -220,7 +220,7 @@ fn an_image_that_is_not_whole_or_not_ours_is_refused_with_what_is_wrong() {
     let blocks = dir.path().join("blocks");
     let kept = std::fs::read(&blocks).expect("the header");
     std::fs::remove_file(&blocks).expect("removed");
-    assert!(refusal(&config).contains("it is missing"), "{}", refusal(&config));
+    assert!(refusal(&config).contains("the file is missing: it holds the header"), "{}", refusal(&config));
     put_back(&blocks, &kept);
     assert!(read_all(&mut on_image(&config, dir.path())) == model, "undamaged, it is all there");
 

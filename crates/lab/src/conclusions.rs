@@ -274,7 +274,11 @@ fn causes(drive: &Drive<'_>) -> String {
     for device in &drive.repetitions {
         let by_cause = device.write_amplification.iter().flat_map(|amplification| &amplification.by_cause);
         for (cause, part) in by_cause {
-            let of_layers = if cause == "host" { by_layers(device) } else { Vec::new() };
+            let mut of_layers = if cause == "host" { by_layers(device) } else { Vec::new() };
+            if of_layers.iter().map(|(part, _)| part).sum::<f64>() > *part {
+                // The drives' buffers took some of it: what they programmed is not told apart.
+                of_layers.clear();
+            }
             let added: f64 = of_layers.iter().map(|(part, _)| part).sum();
             let workload = if of_layers.is_empty() { in_words(cause) } else { "for the workload".to_string() };
             for (part, words) in of_layers.into_iter().chain([(part - added, workload)]) {

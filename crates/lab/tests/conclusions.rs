@@ -144,6 +144,12 @@ fn what_layers_add_is_said_layer_by_layer() {
         assert!((parts - total).abs() < 0.005, "{parts} of {total}: {sentence}");
         assert!(sentence.contains("1.000 for the workload"), "{sentence}");
     }
+    // Buffers that took part of what the layers sent leave nothing to tell apart.
+    let mut absorbed = mirror.clone();
+    let amplification = absorbed.devices[0].write_amplification.as_mut().expect("it wrote");
+    *amplification.by_cause.get_mut("host").expect("the host's") = 0.4;
+    let sentence = only(&conclusions(&absorbed), "Write amplification").to_string();
+    assert!(sentence.contains("0.400 for the host") && !sentence.contains("by the layer"), "{sentence}");
     // Each side has its own entry, and together they are the stack's; a drive alone is the stack.
     let sides = &mirror.devices[0].drives;
     assert_eq!(sides.iter().map(|side| side.name.as_str()).collect::<Vec<_>>(), ["mirrored.0", "mirrored.1"]);

@@ -554,6 +554,16 @@ fn a_job_on_standard_input_is_told_where_it_belongs() {
 }
 
 #[test]
+fn zeroes_without_an_end_on_standard_input_are_refused() {
+    let bench = Bench::new();
+    let zeroes = std::fs::File::open("/dev/zero").expect("/dev/zero");
+    let mut command = bench.command(&["run", "-d", "tiny.toml", "-w", "-"]);
+    let ended = done(command.stdin(zeroes).output().expect("ssdlab ends"));
+    assert_eq!(ended.status, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("standard input: found 65536 bytes of zero at its start"), "{}", ended.stderr);
+}
+
+#[test]
 fn numbers_below_0_are_told_what_is_expected() {
     let bench = Bench::new();
     let set = |assignment| ["--set", assignment];
