@@ -233,7 +233,7 @@ pub(crate) struct Run {
 
     /// Precondition each drive first: none, fill, footprint, steady, steady:WORKLOAD, fill+WORKLOAD, or another workload
     ///
-    /// `fill` writes the whole drive once, `footprint` only what the workload will read or write. `steady` repeats the workload
+    /// `fill` writes the whole drive once, `footprint` only what the workload will read, write or trim. `steady` repeats the workload
     /// until write amplification is stable within 1 %, `steady:WORKLOAD` another one, such as steady:micro:4KiB-RD-100%-W-Y.
     /// `fill+WORKLOAD` writes the whole drive once and then runs another workload; WORKLOAD alone runs it on an empty drive, on
     /// which all that it does not write serves as over-provisioning. None of it counts in the results.

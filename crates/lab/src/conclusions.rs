@@ -48,6 +48,9 @@ const VICTIM: &str = "gc.victim";
 /// Requests of a tail from which it is spoken of.
 const TAIL_REQUESTS: u64 = 10;
 
+/// Times as long that requests of a kind must take on another drive to be named beside the mean over all.
+const FAR_APART: f64 = 1.5;
+
 /// What a write waits for where pages are free and `gc.pacing` keeps them back.
 const PACED: &str = "for garbage collection to keep pace";
 
@@ -96,24 +99,67 @@ pub fn conclusions(run: &RunResult) -> Vec<String> {
         .filter(|(_, repetitions)| repetitions.iter().all(|device| served(device)))
         .map(|(name, repetitions)| Drive { name, repetitions })
         .collect();
-    let timed = drives.iter().filter(|drive| drive.is_timed() && drive.latency() > 0.0);
-    let slowest = timed.clone().max_by(|a, b| a.latency().total_cmp(&b.latency()));
-    let fastest = timed.min_by(|a, b| a.latency().total_cmp(&b.latency()));
+    let timed: Vec<&Drive<'_>> = drives.iter().filter(|drive| drive.is_timed() && drive.latency() > 0.0).collect();
     let mut said = Vec::new();
-    if let (Some(slowest), Some(fastest)) = (slowest, fastest) {
+    if let Some((slowest, fastest)) = apart(&timed, |drive| Some(drive.latency())) {
         said.push(speed(slowest, fastest, drives.len()));
+        said.extend(speed_by_kind(&timed, slowest));
     }
     said.extend(writes(&drives));
     said.extend(victims(run, &drives));
-    if let Some(slowest) = slowest {
-        said.extend(tails(slowest, drives.len() > 1));
-    }
+    said.extend(tails(&timed, drives.len() > 1));
     said.extend(lasts(&drives));
     let repetitions = drives.iter().map(|drive| drive.repetitions.len()).max().unwrap_or(0);
     if repetitions > 1 && !said.is_empty() {
         said.insert(0, format!("What follows are means over {repetitions} repetitions."));
     }
     said
+}
+
+/// The drives with the most and the least of something that all have.
+fn apart<'a, 'r>(
+    drives: &[&'a Drive<'r>],
+    of: impl Fn(&Drive<'_>) -> Option<f64>,
+) -> Option<(&'a Drive<'r>, &'a Drive<'r>)> {
+    let values: Option<Vec<(f64, &Drive<'_>)>> = drives.iter().map(|drive| Some((of(drive)?, *drive))).collect();
+    let values = values?;
+    let (_, most) = values.iter().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    let (_, least) = values.iter().min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    Some((most, least))
+}
+
+/// The latencies of a kind of request.
+fn latencies(device: &DeviceResult, op: &str) -> Option<LatencySummary> {
+    let latencies = &device.latency_ns;
+    match op {
+        "read" => latencies.read,
+        "write" => latencies.write,
+        "trim" => latencies.trim,
+        _ => latencies.flush,
+    }
+}
+
+/// That reads or writes take far longer on another drive than the one that is slowest over all requests: a mean over
+/// both hides it.
+fn speed_by_kind(drives: &[&Drive<'_>], slowest_of_all: &Drive<'_>) -> Option<String> {
+    let kind = |op: &str| {
+        let takes = |drive: &Drive<'_>| drive.mean(|device| latencies(device, op).map(|of| of.mean));
+        let (slowest, fastest) = apart(drives, takes)?;
+        let ratio = takes(slowest)? / takes(fastest)?;
+        let is_hidden = slowest.name != slowest_of_all.name && ratio.is_finite() && ratio >= FAR_APART;
+        is_hidden.then(|| {
+            format!(
+                "{} take {} on {}, {} times as long as on {}",
+                plural(op),
+                time(takes(slowest).unwrap_or_default()),
+                slowest.name(),
+                three_digits(ratio),
+                fastest.name()
+            )
+        })
+    };
+    let found: Vec<String> = ["read", "write"].into_iter().filter_map(kind).collect();
+    (!found.is_empty()).then(|| format!("But {}.", found.join(", and ")))
 }
 
 /// Which drive is slowest, by how much, and what its time goes into.
@@ -327,10 +373,14 @@ fn in_words(cause: &str) -> String {
 
 /// What the slowest requests of each kind wait for, the slowest kind first. A flush or a trim that is quicker than every read
 /// and write is not worth a sentence.
-fn tails(drive: &Drive<'_>, is_one_of_several: bool) -> Vec<String> {
-    let whose = if is_one_of_several { format!(" of {}", drive.name()) } else { String::new() };
-    let explained = drive.repetitions.iter().all(|device| device.latency_breakdown.is_some());
-    let tail = |op| if explained { tail(drive, op, &whose) } else { unexplained_tail(drive, op, &whose) };
+fn tails(drives: &[&Drive<'_>], are_several: bool) -> Vec<String> {
+    let of_drive = |drive: &Drive<'_>, op: &str| {
+        let whose = if are_several { format!(" of {}", drive.name()) } else { String::new() };
+        let explained = drive.repetitions.iter().all(|device| device.latency_breakdown.is_some());
+        if explained { tail(drive, op, &whose) } else { unexplained_tail(drive, op, &whose) }
+    };
+    // Each kind where its slowest take longest.
+    let tail = |op| drives.iter().filter_map(|drive| of_drive(drive, op)).max_by(|(a, _), (b, _)| a.total_cmp(b));
     let mut said: Vec<(f64, bool, String)> =
         OPS.into_iter().filter_map(|op| tail(op).map(|(takes, sentence)| (takes, moves_data(op), sentence))).collect();
     said.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
@@ -399,20 +449,11 @@ fn tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, String)> {
 
 /// That there is a tail, where nothing says what it waits for, after how long it takes.
 fn unexplained_tail(drive: &Drive<'_>, op: &str, whose: &str) -> Option<(f64, String)> {
-    fn of(device: &DeviceResult, op: &str) -> Option<LatencySummary> {
-        let latencies = &device.latency_ns;
-        match op {
-            "read" => latencies.read,
-            "write" => latencies.write,
-            "trim" => latencies.trim,
-            _ => latencies.flush,
-        }
-    }
-    let mean = |op: &str| drive.mean(|device| of(device, op).map(|of| of.mean));
+    let mean = |op: &str| drive.mean(|device| latencies(device, op).map(|of| of.mean));
     let (takes, sentence) = if moves_data(op) {
-        let tail = drive.mean(|device| of(device, op).map(|of| of.p999 as f64))?;
-        let median = drive.mean(|device| of(device, op).map(|of| of.p50 as f64))?;
-        let count = drive.repetitions.iter().filter_map(|device| of(device, op)).map(|of| of.count).min()?;
+        let tail = drive.mean(|device| latencies(device, op).map(|of| of.p999 as f64))?;
+        let median = drive.mean(|device| latencies(device, op).map(|of| of.p50 as f64))?;
+        let count = drive.repetitions.iter().filter_map(|device| latencies(device, op)).map(|of| of.count).min()?;
         let has_tail = count >= 1_000 * TAIL_REQUESTS && median > 0.0 && tail >= TAIL_TO_NAME * median;
         let sentence = has_tail.then(|| {
             format!(
@@ -577,19 +618,23 @@ fn lasts(drives: &[Drive<'_>]) -> Option<String> {
     lasting.sort_by(|(_, a), (_, b)| span(a).total_cmp(&span(b)));
     let ((shortest, least), (longest, most)) = (lasting.first()?, lasting.last()?);
     Some(match lasting.len() {
-        1 if drives.len() == 1 => format!("The drive lasts {}.", most.in_words()),
-        1 => format!("{} lasts {}.", longest.name(), most.in_words()),
+        1 if drives.len() == 1 => format!("The drive lasts {}.", most.in_words(true)),
+        1 => format!("{} lasts {}.", longest.name(), most.in_words(true)),
         count if span(most) < APART * span(least) => {
-            format!("All {count} drives last as long within 5 %: {}.", least.in_words())
+            format!("All {count} drives take as many writes within 5 %: {}.", least.in_words(false))
         }
-        _ => format!(
-            "{} lasts longest, {}; {} shortest, {}{}.",
-            longest.name(),
-            most.in_words(),
-            shortest.name(),
-            least.in_words(),
-            by_worst(&lasting, longest)
-        ),
+        _ => {
+            // Of drives that are written to at rates of their own, the faster one may be worn out first.
+            let same_order = most.years >= least.years;
+            format!(
+                "{} takes the most writes until it is worn out, {}; {} the fewest, {}{}.",
+                longest.name(),
+                most.in_words(same_order),
+                shortest.name(),
+                least.in_words(same_order),
+                by_worst(&lasting, longest)
+            )
+        }
     })
 }
 
@@ -598,7 +643,7 @@ fn by_worst(lasting: &[(&Drive<'_>, Lasting)], longest: &Drive<'_>) -> String {
     let worst = lasting.iter().filter_map(|(drive, lasts)| Some((drive, lasts.worst_written_bytes?)));
     match worst.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
         Some((drive, bytes)) if drive.name != longest.name => {
-            format!("; by the most worn block {} lasts longest, {}", drive.name(), volume(bytes))
+            format!("; by the most worn block {} takes the most, {}", drive.name(), volume(bytes))
         }
         _ => String::new(),
     }
@@ -627,7 +672,7 @@ impl Lasting {
     }
 
     /// What the host may write first; years as the table has them, and days where they are few.
-    fn in_words(&self) -> String {
+    fn in_words(&self, with_years: bool) -> String {
         let days = |years: f64| match years {
             _ if years < 1.0 => format!(" ({} days)", three_digits(years * 365.25)),
             _ => String::new(),
@@ -637,7 +682,7 @@ impl Lasting {
             "{} written by the host, {} drive writes a day over five years{}",
             volume(self.written_bytes),
             three_digits(self.drive_writes_per_day),
-            self.years.map_or_else(String::new, span)
+            self.years.filter(|_| with_years).map_or_else(String::new, span)
         )
     }
 }
