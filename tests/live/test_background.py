@@ -176,3 +176,26 @@ def test_mount(bench):
     check("--down" in said, f"how to take it down is not said: {said}")
     bench.run(bench.ssdlab, "mount", "--down", mountpoint)
     check(not mountpoint.is_mount() and not is_alive(process), "the mount or its server is left")
+
+
+def test_logs_and_recordings_replace_nothing(bench):
+    """A log that is no plain file, that the command reads, or that is in the image is refused at once; so is a recording there."""
+    process, _ = started(bench, command(bench))
+    kill(process, signal.SIGTERM)
+    image = pathlib.Path(bench.path("image"))
+    before = {path.name: path.read_bytes() for path in image.iterdir() if path.is_file()}
+    device = DEVICES / "tiny.toml"
+    for option, path, expected in [
+        ("--log", "/dev/full", "found no plain file"),
+        ("--log", image / "pages", "it is in the image"),
+        ("--log", device, "which is read"),
+        ("--record", image / "control.sock", "it is in the image"),
+        ("--record", pathlib.Path(bench.path("new")) / "pages", "it is in the image"),
+    ]:
+        words = command(bench, option, path, image="new" if "new" in str(path) else "image")
+        done = bench.attempt(*words)
+        check(done.returncode == 2, f"{option} {path} ended with {done.returncode}: {done.stderr}")
+        check(expected in done.stderr, f"{option} {path}: {expected!r} is not in {done.stderr!r}")
+    after = {path.name: path.read_bytes() for path in image.iterdir() if path.is_file()}
+    check(before == after, f"files of the image changed: {sorted(before)} to {sorted(after)}")
+    check(not pathlib.Path(bench.path("new")).exists(), "a refused start made an image")

@@ -25,8 +25,9 @@ use std::process::{Command, ExitCode, ExitStatus};
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::stderr;
+use crate::serve::Served;
 use crate::stdout::say;
+use crate::{outputs, stderr};
 
 /// What tells the command that it is the server; only the command that starts it gives it.
 const SERVER: &str = "--is-in-background";
@@ -49,12 +50,12 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts the server and waits for it, if this is the command that has to; `None` if it is to serve itself. `subcommand` is its
-    /// name, `stop` how a person stops the server of a process.
+    /// Starts the server of what is `served` and waits for it, if this is the command that has to; `None` if it is to serve
+    /// itself. `subcommand` is its name, `stop` how a person stops the server of a process.
     pub(crate) fn start(
         &self,
         subcommand: &str,
-        image: &Path,
+        served: &Served,
         stop: impl Fn(u32) -> String,
     ) -> Result<Option<ExitCode>, Failure> {
         if !self.background {
@@ -64,7 +65,12 @@ impl Background {
             return leave().map(|()| None);
         }
         // What is wrong with it is told before there is an image.
-        let log = Log::open(self.log.clone(), image)?;
+        if let Some(log) = &self.log {
+            let inputs = [Path::new(&served.device)].into_iter().chain(served.host.as_deref());
+            outputs::is_not_read("--log ", log, inputs)?;
+            outputs::is_not_in_image("--log ", log, &served.image)?;
+        }
+        let log = Log::open(self.log.clone(), &served.image)?;
         let failed = |error| Failure::work(format!("--background: {error}"));
         let (mut socket, theirs) = UnixStream::pair().map_err(failed)?;
         let early = early_words().map_err(failed)?;
@@ -104,9 +110,10 @@ impl Background {
         let mut log = Log::open(self.log.clone(), image)?;
         let mut take_over = || {
             let early = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+            // A log that cannot be written must leave the way open on which that is told.
+            log.file.write_all(&read_from(&early, 0))?;
             rustix::stdio::dup2_stdout(&log.file)?;
             rustix::stdio::dup2_stderr(&log.file)?;
-            log.file.write_all(&read_from(&early, 0))?;
             File::from(std::io::stdin().as_fd().try_clone_to_owned()?).write_all(&log.from.to_le_bytes())
         };
         take_over().map_err(|error: std::io::Error| Failure::work(format!("--log {}: {error}", log.path.display())))
@@ -186,7 +193,11 @@ impl Log {
             }
             file => (file.map_err(wrong)?, false),
         };
-        let from = file.metadata().map_err(wrong)?.len();
+        let found = file.metadata().map_err(wrong)?;
+        if !found.is_file() {
+            return Err(Failure::input(format!("--log {}: found no plain file, expected one", path.display())));
+        }
+        let from = found.len();
         Ok(Log { path, file, from, is_new })
     }
 

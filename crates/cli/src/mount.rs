@@ -100,7 +100,7 @@ pub(crate) fn mount(args: &Mount) -> Result<ExitCode, Failure> {
     };
     let mountpoint = &args.mountpoint;
     let down = |_| format!("ssdlab mount --down {}", mountpoint.display());
-    if let Some(status) = args.background.start("mount", &served.image, down)? {
+    if let Some(status) = args.background.start("mount", served, down)? {
         return Ok(status);
     }
     let wants = if args.file && args.fs.is_none() { Wants::Commands } else { Wants::BlockIo };

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
@@ -21,5 +21,21 @@ pub(crate) fn is_not_read<'a>(
                 .hint("name another file to write"))
         }
         None => Ok(()),
+    }
+}
+
+/// Refuses `output`, which an option names, in the folder of an image: it could be one of the image's files, now or later.
+pub(crate) fn is_not_in_image(option: &str, output: &Path, image: &Path) -> Result<(), Failure> {
+    let folder = |path: &Path| -> Option<PathBuf> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok()
+    };
+    match (output.parent().and_then(folder), folder(image)) {
+        (Some(parent), Some(image)) if parent.starts_with(&image) => {
+            let (output, image) = (output.display(), image.display());
+            Err(Failure::input(format!("{option}{output}: it is in the image, {image}"))
+                .hint("name a file outside of the image's folder"))
+        }
+        _ => Ok(()),
     }
 }

@@ -24,7 +24,7 @@ use crate::damage::DamageReport;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::stdout::say;
-use crate::{interrupt, panic, shipped, stderr};
+use crate::{interrupt, outputs, panic, shipped, stderr};
 
 /// How often the main thread looks whether it is time to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -142,7 +142,7 @@ pub(crate) enum Wants {
 /// Serves until it is interrupted.
 pub(crate) fn serve(args: &Serve) -> Result<ExitCode, Failure> {
     let background = &args.background;
-    if let Some(status) = background.start("serve", &args.served.image, |process| format!("kill {process}"))? {
+    if let Some(status) = background.start("serve", &args.served, |process| format!("kill {process}"))? {
         return Ok(status);
     }
     let endpoint = Endpoint::parse(&args.nbd, args.served.allow_remote)
@@ -210,6 +210,9 @@ impl Live {
                 "--prometheus {address}: it can be reached from other machines, and the metrics have no passwords"
             );
             return Err(Failure::input(why).hint(ALLOW_REMOTE));
+        }
+        if let Some(record) = &args.record {
+            outputs::is_not_in_image("--record ", record, &args.image)?;
         }
         if args.image.exists() && !args.image.is_dir() {
             return Err(Failure::input(format!("--image {}: found a file, expected a folder", args.image.display())));
