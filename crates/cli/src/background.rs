@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::Args;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use crate::failure::Failure;
 use crate::serve::Served;
@@ -31,6 +33,9 @@ use crate::{outputs, stderr};
 
 /// What tells the command that it is the server; only the command that starts it gives it.
 const SERVER: &str = "--is-in-background";
+
+/// What is set aside for a log when a server begins it.
+const LOG_BYTES: u64 = 4096;
 
 /// The options of every command that can serve in the background.
 #[derive(Args, Debug)]
@@ -110,7 +115,11 @@ impl Background {
         let mut log = Log::open(self.log.clone(), image)?;
         let mut take_over = || {
             let early = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-            // A log that cannot be written must leave the way open on which that is told.
+            // A log that cannot be written must leave the way open on which that is told. Some file systems set nothing aside.
+            match rustix::fs::fallocate(&log.file, FallocateFlags::KEEP_SIZE, log.from, LOG_BYTES) {
+                Err(Errno::NOSPC | Errno::DQUOT) => return Err(Errno::NOSPC.into()),
+                _ => {}
+            }
             log.file.write_all(&read_from(&early, 0))?;
             rustix::stdio::dup2_stdout(&log.file)?;
             rustix::stdio::dup2_stderr(&log.file)?;
