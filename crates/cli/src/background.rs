@@ -116,9 +116,9 @@ impl Background {
         let mut take_over = || {
             let early = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
             // A log that cannot be written must leave the way open on which that is told. Some file systems set nothing aside.
-            match rustix::fs::fallocate(&log.file, FallocateFlags::KEEP_SIZE, log.from, LOG_BYTES) {
-                Err(Errno::NOSPC | Errno::DQUOT) => return Err(Errno::NOSPC.into()),
-                _ => {}
+            let set_aside = rustix::fs::fallocate(&log.file, FallocateFlags::KEEP_SIZE, log.from, LOG_BYTES);
+            if let Err(full @ (Errno::NOSPC | Errno::DQUOT)) = set_aside {
+                return Err(full.into());
             }
             log.file.write_all(&read_from(&early, 0))?;
             rustix::stdio::dup2_stdout(&log.file)?;

@@ -35,7 +35,7 @@ pub(super) fn conditions_of(device: &dyn Device) -> Vec<Condition> {
         let of_layer = layer.degraded.iter().map(|what| Condition {
             of: layer.kind.clone(),
             what: format!("degraded: {what}"),
-            over: format!("no longer degraded: {what}"),
+            over: format!("this is over: {what}"),
         });
         found.extend(of_layer);
     }

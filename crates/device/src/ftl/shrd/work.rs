@@ -163,8 +163,9 @@ impl Shrd {
         };
         // What is dropped or superseded may leave flash as soon as the newer copy is there.
         let is_there = |lpn: Lpn| self.is_on_flash(media, lpn);
-        let is_settled = is_there(from) || seeded(Bug::RemapBeforeData);
-        let all_is_there = is_there(from) && is_there(origin.lpn);
+        let from_is_there = is_there(from);
+        let is_settled = from_is_there || seeded(Bug::RemapBeforeData);
+        let all_is_there = from_is_there && is_there(origin.lpn);
         // A drive that takes no more writes erases nothing, and keeps what it could not program in RAM.
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
             return Err(self.wait_for_programs(asker));
