@@ -20,13 +20,13 @@ pub(super) const HEADER: u64 = 4096;
 const MAGIC: &[u8; 16] = b"ssdlab image 4\n\0";
 
 /// What an image is called before its header is whole.
-const UNFINISHED: &str = "blocks.unfinished";
+pub(super) const UNFINISHED: &str = "blocks.unfinished";
 
 /// What may stand in the directory before the image is whole.
 const OURS: [&str; 5] = ["description.toml", UNFINISHED, "pages", "oob", "records"];
 
 /// Where the log of records is written anew.
-const NEW_RECORDS: &str = "records.new";
+pub(super) const NEW_RECORDS: &str = "records.new";
 
 /// Why an image cannot be used.
 #[derive(Debug, thiserror::Error)]

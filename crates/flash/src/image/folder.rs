@@ -15,11 +15,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::{ImageError, files::missing};
+use super::ImageError;
+use super::files::{NEW_RECORDS, UNFINISHED, missing};
 
 /// Who serves a drive, and no other user, reads what is on it.
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The socket that a server has beside its drives.
+const CONTROL: &str = "control.sock";
 
 /// A folder of the user who runs this.
 pub struct Folder {
@@ -28,10 +33,11 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, or makes it, with the folders above it. Others lose the right to look into one that is this user's.
+    /// Opens a folder, or makes it, with the folders above it. Others lose the right to look into one that is this user's
+    /// and empty, or holds an image: no other folder's rights are changed.
     ///
     /// # Errors
-    /// It is a link, or another user's, or cannot be made or opened.
+    /// It is a link, or another user's, or cannot be made or opened; or others may write into it, and it holds no image.
     pub fn open(path: &Path) -> Result<Folder, ImageError> {
         // Without a slash at its end, which would follow a link.
         let path: PathBuf = path.components().collect();
@@ -52,17 +58,37 @@ impl Folder {
         let found = fstat(&descriptor).map_err(|error| io(error.into()))?;
         is_ours(&path, found.st_uid)?;
         let mode = found.st_mode & 0o777;
+        let folder = Folder { path, descriptor };
+        let path = folder.path.clone();
+        let is_an_image =
+            folder.is_empty_or_an_image().map_err(|error| ImageError::Io { path: path.clone(), error })?;
+        if !is_an_image && mode & OTHERS_WRITE != 0 {
+            return Err(ImageError::NotAnImage { path });
+        }
         // Rights that the owner took from himself stay away.
-        if mode & !DIR_MODE != 0 {
+        if is_an_image && mode & !DIR_MODE != 0 {
             let wanted = mode & DIR_MODE;
-            fchmod(&descriptor, Mode::from_raw_mode(wanted)).map_err(|error| ImageError::NotPrivate {
+            fchmod(&folder.descriptor, Mode::from_raw_mode(wanted)).map_err(|error| ImageError::NotPrivate {
                 path: path.clone(),
                 found: mode,
                 wanted,
                 error: error.into(),
             })?;
         }
-        Ok(Folder { path, descriptor })
+        Ok(folder)
+    }
+
+    /// Whether it holds a whole image, or nothing but parts of one, or of images of several drives. Folders of other programs
+    /// have files of the same names.
+    fn is_empty_or_an_image(&self) -> io::Result<bool> {
+        const WHOLE: [&str; 5] = ["description.toml", "pages", "oob", "blocks", "records"];
+        let is_part = |name: &str| {
+            WHOLE.contains(&name)
+                || [UNFINISHED, NEW_RECORDS, CONTROL].contains(&name)
+                || self.has(&format!("{name}/description.toml"))
+        };
+        let is_known = |name: &OsString| name.to_str().is_some_and(is_part);
+        Ok(WHOLE.iter().all(|name| self.has(name)) || self.names()?.iter().all(is_known))
     }
 
     /// Where it is.
@@ -198,5 +224,29 @@ mod tests {
         std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o775)).expect("the owner may");
         assert_eq!(Folder::open(&dir).expect("it opens").names().expect("a list"), ["pages"]);
         assert_eq!(mode(&dir), 0o700);
+    }
+
+    /// A start with `--image /` once closed the root folder to all other users.
+    #[test]
+    fn rights_of_folders_that_hold_no_image_stay_as_they_are() {
+        let place = tempfile::tempdir().expect("a directory");
+        let set = |mode| std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(mode)).expect("ours");
+        let mode = || std::fs::metadata(place.path()).expect("it is there").permissions().mode() & 0o7777;
+        for name in ["letter.txt", "pages", "blocks"] {
+            std::fs::write(place.path().join(name), "dear").expect("written");
+            set(0o755);
+            assert!(Folder::open(place.path()).is_ok());
+            assert_eq!(mode(), 0o755, "{name}");
+            set(0o1777);
+            let said = Folder::open(place.path()).err().expect("others may write").to_string();
+            assert!(said.contains("not an image"), "{said}");
+            assert_eq!(mode(), 0o1777, "{name}");
+        }
+        // With all files of an image it is one.
+        for name in ["description.toml", "oob", "records"] {
+            std::fs::write(place.path().join(name), "").expect("written");
+        }
+        assert!(Folder::open(place.path()).is_ok());
+        assert_eq!(mode() & 0o777, 0o700);
     }
 }
