@@ -254,7 +254,7 @@ def repeated():
 
 
 def stacked(name, index, shares):
-    """A stack of several drives, each of which has a share of all that its flash did."""
+    """A stack of several drives; the work of its flash is shared between them."""
     stack = device(name, index)
     stack["drives"] = []
     for place, share in enumerate(shares):

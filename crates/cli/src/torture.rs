@@ -169,7 +169,7 @@ fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), F
     check_memory_of(args, std::slice::from_ref(config), jobs)
 }
 
-/// Refuses stacks of these drives of which `jobs` at a time take more than is allowed.
+/// Refuses stacks of these drives where `jobs` stacks at a time take more memory than is allowed.
 fn check_memory_of(args: &Torture, drives: &[DriveConfig], jobs: u64) -> Result<(), Failure> {
     let allowed = allowed(args.memory.as_deref())?;
     let mut one = 0_u64;

@@ -430,21 +430,22 @@ impl Media {
     fn host_has_page(&self, group: u32, frontier: Frontier, slot: usize, open: bool) -> bool {
         // What pages of a row go together is not held back half-way.
         let allowed = self.host_pace.allowed[group as usize] > 0 || self.is_within_row(group, frontier);
-        let free = self.pool.free_blocks(group);
-        allowed && self.host_has_room(group, slot, free) && (open || self.can_open(group))
+        allowed && self.host_could_take(group, slot, open)
     }
 
-    /// Whether the host would have a page if collection did not keep pace with it.
+    /// Whether the host would have a page of a frontier if collection did not keep pace with it.
+    fn host_could_take(&self, group: u32, slot: usize, open: bool) -> bool {
+        self.host_has_room(group, slot, self.pool.free_blocks(group)) && (open || self.can_open(group))
+    }
+
+    /// Whether the host would have a page somewhere if collection did not keep pace with it.
     pub(crate) fn only_pace_holds_back(&self) -> bool {
-        let has_page = |group: u32| {
-            let (free, row) = (self.pool.free_blocks(group), (group * self.row) as usize);
-            let has_room = |slot: usize| {
-                let open = self.frontiers[slot].block != NONE;
-                self.host_has_room(group, slot, free) && (open || self.can_open(group))
-            };
-            self.host_pace.allowed[group as usize] == 0 && (row..row + self.streams as usize).any(has_room)
+        let is_held_back = |group: u32| {
+            let row = (group * self.row) as usize;
+            let could_take = |slot: usize| self.host_could_take(group, slot, self.frontiers[slot].block != NONE);
+            self.host_pace.allowed[group as usize] == 0 && (row..row + self.streams as usize).any(could_take)
         };
-        self.host_pace.on && (0..self.host_pace.allowed.len() as u32).any(has_page)
+        self.host_pace.on && (0..self.pool.groups()).any(is_held_back)
     }
 
     /// Whether relocation keeps what it needs though the host takes a page from a frontier, or opens a superblock for it.

@@ -347,7 +347,7 @@ pub trait Administration {
 
     /// Whether a drive has run out of spare blocks and refuses writes.
     fn is_read_only(&self) -> bool {
-        self.read_only_reason().is_some()
+        self.parts().iter().any(|part| part.drive.is_read_only())
     }
 
     /// Why the first drive that refuses writes does so, as a clause.

@@ -335,10 +335,8 @@ impl BlockDevice for Stripe {
             self.send(slot);
         } else {
             self.waited += 1;
-            if self.array.records_paths() {
-                let command = self.commands[slot as usize].as_mut().expect("it has just come");
-                command.waits.begin(path::Part::LayerOverlap, request.at);
-            }
+            let wait = self.array.wait(path::Part::LayerOverlap);
+            self.commands[slot as usize].as_mut().expect("it has just come").waits.begin(wait);
         }
         self.work();
     }

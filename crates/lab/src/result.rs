@@ -794,6 +794,26 @@ impl DeviceResult {
         }
         Some(traffic)
     }
+
+    /// How much of a victim was valid when it was chosen, as a share of 1 and a mean over all victims, below layers of all
+    /// drives; nothing where none was collected.
+    pub fn victim_valid_share(&self) -> Option<f64> {
+        const SHARE: &str = "victim_valid_share";
+        if self.gc.victims() == 0 {
+            return None;
+        }
+        if let Some(&share) = self.design.get(SHARE) {
+            return Some(share);
+        }
+        // Of several drives each metric is preceded by its drive's name.
+        let of_drives = self.design.iter().filter_map(|(key, share)| Some((key.strip_suffix(SHARE)?, *share)));
+        let count = |drive: &str, what: &str| self.design.get(&format!("{drive}{what}")).copied().unwrap_or(0.0);
+        let (valid, victims) = of_drives.fold((0.0, 0.0), |(valid, all), (drive, share)| {
+            let victims = count(drive, "victims_foreground") + count(drive, "victims_background");
+            (valid + share * victims, all + victims)
+        });
+        (victims > 0.0).then(|| valid / victims)
+    }
 }
 
 impl Precondition {
@@ -825,28 +845,6 @@ impl Throughput {
             read_bytes_per_s: bytes.read as f64 / seconds,
             write_bytes_per_s: bytes.write as f64 / seconds,
         }
-    }
-}
-
-impl DeviceResult {
-    /// How much of a victim was valid when it was chosen, as a share of 1 and a mean over all victims, below layers of all
-    /// drives; nothing where none was collected.
-    pub fn victim_valid_share(&self) -> Option<f64> {
-        const SHARE: &str = "victim_valid_share";
-        if self.gc.victims() == 0 {
-            return None;
-        }
-        if let Some(&share) = self.design.get(SHARE) {
-            return Some(share);
-        }
-        // Of several drives each metric is preceded by its drive's name.
-        let of_drives = self.design.iter().filter_map(|(key, share)| Some((key.strip_suffix(SHARE)?, *share)));
-        let count = |drive: &str, what: &str| self.design.get(&format!("{drive}{what}")).copied().unwrap_or(0.0);
-        let (valid, victims) = of_drives.fold((0.0, 0.0), |(valid, all), (drive, share)| {
-            let victims = count(drive, "victims_foreground") + count(drive, "victims_background");
-            (valid + share * victims, all + victims)
-        });
-        (victims > 0.0).then(|| valid / victims)
     }
 }
 

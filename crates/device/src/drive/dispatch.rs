@@ -190,8 +190,9 @@ impl Drive {
         if self.caches_map {
             self.map_wait_begins(command, why);
         }
-        let paced = why == Stall::NoSpace && self.media.only_pace_holds_back();
-        self.wait_begins(command, if paced { Stage::Pace } else { why.stage() });
+        let is_paced = || why == Stall::NoSpace && self.media.only_pace_holds_back();
+        let stage = if self.records_paths() && is_paced() { Stage::Pace } else { why.stage() };
+        self.wait_begins(command, stage);
     }
 
     /// What a command touches. A flush covers completed writes only: it touches nothing.

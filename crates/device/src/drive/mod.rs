@@ -292,9 +292,8 @@ impl Drive {
 
     /// Why it is read-only, as a clause; `None` while it takes writes.
     pub fn read_only_reason(&self) -> Option<String> {
-        let reason =
-            self.failures.idle_policy.map_or_else(|| "it ran out of spare blocks".to_string(), |idle| idle.to_string());
-        self.is_read_only().then_some(reason)
+        let of_policy = || self.failures.idle_policy.map(|idle| idle.to_string());
+        self.is_read_only().then(|| of_policy().unwrap_or_else(|| "it ran out of spare blocks".to_string()))
     }
 
     /// Completions since the last drain; the caller clears it.

@@ -22,8 +22,8 @@ const MAGIC: &[u8; 16] = b"ssdlab image 4\n\0";
 /// What an image is called before its header is whole.
 pub(super) const UNFINISHED: &str = "blocks.unfinished";
 
-/// What may stand in the directory before the image is whole.
-const OURS: [&str; 5] = ["description.toml", UNFINISHED, "pages", "oob", "records"];
+/// The files of a whole image; before that `blocks` is [`UNFINISHED`], and others may be missing.
+pub(super) const WHOLE: [&str; 5] = ["description.toml", "pages", "oob", "blocks", "records"];
 
 /// Where the log of records is written anew.
 pub(super) const NEW_RECORDS: &str = "records.new";
@@ -224,7 +224,7 @@ impl Files {
             };
             is_lost(!others.contains(&false))?;
             let names = folder.names().map_err(io("."))?;
-            if names.iter().any(|name| !OURS.iter().any(|ours| name == *ours)) {
+            if names.iter().any(|name| name != UNFINISHED && !WHOLE.iter().any(|ours| name == *ours)) {
                 return Err(ImageError::NotAnImage { path: folder.path().to_path_buf() });
             }
             is_lost(others.contains(&true))?;

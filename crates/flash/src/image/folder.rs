@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, opena
 use rustix::io::Errno;
 
 use super::ImageError;
-use super::files::{NEW_RECORDS, UNFINISHED, missing};
+use super::files::{NEW_RECORDS, UNFINISHED, WHOLE, missing};
 
 /// Who serves a drive, and no other user, reads what is on it.
 const DIR_MODE: u32 = 0o700;
@@ -81,7 +81,6 @@ impl Folder {
     /// Whether it holds a whole image, or nothing but parts of one, or of images of several drives. Folders of other programs
     /// have files of the same names.
     fn is_empty_or_an_image(&self) -> io::Result<bool> {
-        const WHOLE: [&str; 5] = ["description.toml", "pages", "oob", "blocks", "records"];
         let is_part = |name: &str| {
             WHOLE.contains(&name)
                 || [UNFINISHED, NEW_RECORDS, CONTROL].contains(&name)

@@ -88,23 +88,10 @@ impl Append {
             Turn::Passes => self.begin_early(slot),
             Turn::Waits => {
                 self.counts.waited_for_overlaps += 1;
-                self.waits(slot, Part::LayerOverlap);
+                let wait = self.array.wait(Part::LayerOverlap);
+                self.command(slot).waits.begin(wait);
             }
         }
-    }
-
-    /// A command waits for this from now on.
-    pub(super) fn waits(&mut self, slot: u32, part: Part) {
-        if self.records_paths {
-            let now = self.array.now();
-            self.command(slot).waits.begin(part, now);
-        }
-    }
-
-    /// A command goes on that may have waited.
-    pub(super) fn goes_on(&mut self, slot: u32) {
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
     }
 
     /// What a command may do now, because of earlier ones on the same units.
@@ -168,8 +155,9 @@ impl Append {
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
-        self.goes_on(slot);
+        let now = self.array.now();
         let command = self.command(slot);
+        command.waits.end(now);
         command.has_begun = true;
         let request = command.request;
         match request.op {
@@ -240,7 +228,7 @@ impl Append {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
-        if self.records_paths {
+        if self.array.records_paths() {
             self.paths.push(path_of(&request, &waits, path.as_ref(), now));
         }
         self.completions.push(completion(&request, status, now, order));

@@ -33,7 +33,7 @@ impl BlockDevice for Append {
             self.order += 1;
             self.outstanding -= 1;
             self.taken.add(request);
-            self.paths.extend(self.records_paths.then(|| Path { request: *request, segments: Vec::new() }));
+            self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
             self.completions.push(completion(request, status, self.array.now(), self.order - 1));
             return;
         }
@@ -120,8 +120,7 @@ impl Administration for Append {
     }
 
     fn record_paths(&mut self, on: bool) {
-        self.records_paths = on;
-        self.array.device_mut(0).record_paths(on);
+        self.array.record_paths(on);
     }
 
     fn taken(&self) -> Traffic {

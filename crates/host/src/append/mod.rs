@@ -92,7 +92,6 @@ pub struct Append {
     cell: usize,
     /// Units of a write of cleaning at most.
     copy_units: u32,
-    records_paths: bool,
 
     commands: Slots<Command>,
     overlaps: Overlaps,
@@ -153,7 +152,6 @@ impl Append {
         }
         let space = Space::new(&layout, |segment| map.valid(segment) > 0);
         let mut layer = Append {
-            records_paths: array.records_paths(),
             array,
             target,
             cell,

@@ -34,7 +34,8 @@ impl Append {
         }
         if !self.for_room.is_empty() || !self.place_some(slot) {
             self.counts.waited_for_room += 1;
-            self.waits(slot, Part::LayerSpace);
+            let wait = self.array.wait(Part::LayerSpace);
+            self.command(slot).waits.begin(wait);
             self.wait_for_room(slot);
         }
     }
@@ -75,8 +76,9 @@ impl Append {
                 return false;
             }
             let Some((place, count)) = self.take_places(For::Host, most) else { return false };
-            self.goes_on(slot);
+            let now = self.array.now();
             let command = self.command(slot);
+            command.waits.end(now);
             let queue = command.request.queue;
             let span = command.spans.last_mut().expect("it was there");
             let (first, rest) = (span.first, span.cells.split_off(count as usize * unit_cells));

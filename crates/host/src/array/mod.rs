@@ -83,27 +83,29 @@ pub(crate) fn turned_away(request: &Request, sectors: u64) -> Option<Status> {
 pub(crate) struct Waits(Vec<(Nanos, Part)>);
 
 impl Waits {
-    /// The command waits for this from now on.
-    pub(crate) fn begin(&mut self, part: Part, now: Nanos) {
+    /// The command waits from now on, as [`Array::wait`] has it.
+    pub(crate) fn begin(&mut self, wait: Option<(Nanos, Part)>) {
+        let Some((now, _)) = wait else { return };
         assert!(self.0.last().is_none_or(|(since, _)| *since <= now), "waits of a command are in order of time");
-        self.0.push((now, part));
+        self.0.extend(wait);
     }
 
     /// The command goes on.
     pub(crate) fn end(&mut self, now: Nanos) {
         if self.0.last().is_some_and(|(_, part)| *part != Part::HostLayers) {
-            self.begin(Part::HostLayers, now);
+            self.begin(Some((now, Part::HostLayers)));
         }
     }
 
-    /// The time between two instants, cut where waits began.
+    /// The time between two instants, cut where waits began; no segment is empty.
     fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = Segment> {
         let begins = [(from, Part::HostLayers)].into_iter().chain(self.0.iter().copied());
         let ends = self.0.iter().map(|(since, _)| *since).chain([to]);
-        begins.zip(ends).map(move |((begin, part), end)| {
+        let cut = begins.zip(ends).map(move |((begin, part), end)| {
             let within = |at: Nanos| at.max(from).min(to);
             Segment { stage: Stage::Request, part, from: within(begin), to: within(end) }
-        })
+        });
+        cut.filter(|segment| segment.to > segment.from)
     }
 }
 
@@ -113,14 +115,11 @@ pub(crate) fn waited_around(request: &Request, waits: &Waits, below: &Path, now:
     let end = below.segments.last().map_or(below.request.at, |last| last.to);
     let before = waits.between(request.at, below.request.at);
     let all = before.chain(below.segments.iter().copied()).chain(waits.between(end, now));
-    Path { request: *request, segments: all.filter(|segment| segment.to > segment.from).collect() }
+    Path { request: *request, segments: all.collect() }
 }
 
 /// The path of a command that ends now, `below` that of its last part: `None` where it had none.
 pub(crate) fn path_of(request: &Request, waits: &Waits, below: Option<&Path>, now: Nanos) -> Path {
-    let waited = || Path {
-        request: *request,
-        segments: waits.between(request.at, now).filter(|segment| segment.to > segment.from).collect(),
-    };
+    let waited = || Path { request: *request, segments: waits.between(request.at, now).collect() };
     below.map_or_else(waited, |path| waited_around(request, waits, path, now))
 }

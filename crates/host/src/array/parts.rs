@@ -1,7 +1,7 @@
 //! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
 
 use ssdlab_base::{Answer, Nanos, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::path::{self, Path};
 use ssdlab_device::{Completion, Data, Payload, Status};
 
 use crate::device::Again;
@@ -166,6 +166,11 @@ impl Array {
     /// Whether paths are recorded.
     pub(crate) const fn records_paths(&self) -> bool {
         self.records_paths
+    }
+
+    /// That a command waits for this from now on; nothing while no paths are recorded.
+    pub(crate) fn wait(&self, part: path::Part) -> Option<(Nanos, path::Part)> {
+        self.records_paths.then_some((self.now, part))
     }
 
     /// Sets whether paths are recorded from now on, here and in the devices.

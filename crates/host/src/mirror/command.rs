@@ -79,10 +79,8 @@ impl Mirror {
             self.begin(slot);
         } else {
             self.counts.waited += 1;
-            if self.array.records_paths() {
-                let now = self.array.now();
-                self.command(slot).waits.begin(Part::LayerOverlap, now);
-            }
+            let wait = self.array.wait(Part::LayerOverlap);
+            self.command(slot).waits.begin(wait);
         }
     }
 

@@ -132,9 +132,7 @@ pub struct Mirror {
     cell: usize,
     /// Sides that may be read, a bit each; never none.
     in_sync: u64,
-    /// Sides that refuse writes: they are left alone.
-    failed: u64,
-    /// What each of them answered first.
+    /// Sides that refuse writes, with what each answered first: they are left alone.
     failures: Vec<(usize, Status)>,
     /// The last side in sync refused a record or a word of the bitmap: nothing can be changed any more, since a mirror that
     /// begins anew would not know of it.
@@ -208,7 +206,6 @@ impl Mirror {
             layout,
             cell,
             in_sync: record.in_sync & known,
-            failed: 0,
             failures: Vec::new(),
             refused: None,
             record: Record { generation: record.generation.wrapping_add(1), ..record },
@@ -250,9 +247,14 @@ impl Mirror {
         self.array.len()
     }
 
+    /// Sides that refuse writes, a bit each.
+    fn failed(&self) -> u64 {
+        self.failures.iter().fold(0, |failed, (side, _)| failed | 1 << side)
+    }
+
     /// Sides that take writes.
     fn writable(&self) -> impl Iterator<Item = usize> + use<> {
-        let failed = self.failed;
+        let failed = self.failed();
         (0..self.array.len()).filter(move |side| failed >> side & 1 == 0)
     }
 
@@ -379,8 +381,7 @@ impl Mirror {
         if others == 0 {
             return false;
         }
-        if self.failed >> side & 1 == 0 {
-            self.failed |= 1 << side;
+        if self.failed() >> side & 1 == 0 {
             self.failures.push((side, status));
             self.put_out_of_sync(side);
         }

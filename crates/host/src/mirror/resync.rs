@@ -53,7 +53,7 @@ impl Mirror {
     }
 
     fn everyone(&self) -> u64 {
-        ((1 << self.array.len()) - 1) & !self.failed
+        ((1 << self.array.len()) - 1) & !self.failed()
     }
 
     /// Sends the next copy, or the flush at the end.

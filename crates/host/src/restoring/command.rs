@@ -29,7 +29,7 @@ pub(super) struct Command {
     was_refused: bool,
     status: Status,
     path: Option<Path>,
-    waits: Waits,
+    pub(super) waits: Waits,
     /// Where the parts of a read that was split begin in it, in sectors.
     parts: Vec<u64>,
     /// It changes units that are in the log.
@@ -90,22 +90,9 @@ impl Restoring {
             self.begin(slot);
         } else {
             self.counts.waited_for_overlaps += 1;
-            self.waits(slot, Part::LayerOverlap);
+            let wait = self.array.wait(Part::LayerOverlap);
+            self.command(slot).waits.begin(wait);
         }
-    }
-
-    /// A command waits for this from now on.
-    pub(super) fn waits(&mut self, slot: u32, part: Part) {
-        if self.records_paths {
-            let now = self.array.now();
-            self.command(slot).waits.begin(part, now);
-        }
-    }
-
-    /// A command goes on that may have waited.
-    pub(super) fn goes_on(&mut self, slot: u32) {
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
     }
 
     /// The request, as wide as the units that it touches.
@@ -125,8 +112,9 @@ impl Restoring {
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
-        self.goes_on(slot);
+        let now = self.array.now();
         let command = self.command(slot);
+        command.waits.end(now);
         let (request, was_refused) = (command.request, command.was_refused);
         if request.op == Op::Flush {
             // What a void copy still writes would be seen after the flush without being on flash.
@@ -163,7 +151,8 @@ impl Restoring {
     /// It waits for a copy of its units, or for the flush of those that were copied; a flush, for copies that count for nothing.
     fn hold(&mut self, slot: u32) {
         self.counts.waited_for_copies += 1;
-        self.waits(slot, Part::LayerCopy);
+        let wait = self.array.wait(Part::LayerCopy);
+        self.command(slot).waits.begin(wait);
         self.held.push(slot);
     }
 
@@ -376,7 +365,7 @@ impl Restoring {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
-        if self.records_paths {
+        if self.array.records_paths() {
             self.paths.push(path_of(&request, &waits, path.as_ref(), now));
         }
         self.completions.push(completion(&request, status, now, order));

@@ -34,7 +34,8 @@ impl Restoring {
         }
         self.wants_room = true;
         self.counts.waited_for_places += 1;
-        self.waits(slot, Part::LayerSpace);
+        let wait = self.array.wait(Part::LayerSpace);
+        self.command(slot).waits.begin(wait);
         self.for_places.push_back(slot);
     }
 
@@ -46,7 +47,8 @@ impl Restoring {
         if self.ring.free() < count + self.reserve {
             return false;
         }
-        self.goes_on(slot);
+        let now = self.array.now();
+        self.command(slot).waits.end(now);
         self.counts.small_writes += 1;
         self.begins_changing(slot);
         let before_end = count.min(self.ring.before_wrap());
@@ -81,7 +83,8 @@ impl Restoring {
         self.wants_room = false;
         for slot in std::mem::take(&mut self.for_places) {
             self.counts.direct_when_full += 1;
-            self.goes_on(slot);
+            let now = self.array.now();
+            self.command(slot).waits.end(now);
             self.change(slot);
         }
     }

@@ -73,7 +73,6 @@ pub struct Restoring {
     range: u32,
     reserve: u32,
     is_timed: bool,
-    records_paths: bool,
 
     commands: Vec<Option<Command>>,
     free: Vec<u32>,
@@ -156,7 +155,6 @@ impl Restoring {
         let head = records.tell(&mut table, (layout.sectors / layout.per_unit) as u32);
         let tail = records.freed();
         Ok(Restoring {
-            records_paths: array.records_paths(),
             array,
             cell,
             most_units: places_of(config.threshold).min(u64::from(pack_units.min(layout.places / 4))) as u32,

@@ -39,7 +39,7 @@ pub(super) struct Command {
     next: Next,
     status: Status,
     path: Option<Box<Path>>,
-    waits: Waits,
+    pub(super) waits: Waits,
     /// Where the parts of a read that was split begin in it, in sectors.
     parts: Vec<u64>,
     /// The drive has not taken all of it into the log.
@@ -84,22 +84,9 @@ impl Shrd {
             self.begin(slot);
         } else {
             self.counts.waited_for_overlaps += 1;
-            self.waits(slot, Part::LayerOverlap);
+            let wait = self.array.wait(Part::LayerOverlap);
+            self.command(slot).waits.begin(wait);
         }
-    }
-
-    /// A command waits for this from now on.
-    pub(super) fn waits(&mut self, slot: u32, part: Part) {
-        if self.records_paths {
-            let now = self.array.now();
-            self.command(slot).waits.begin(part, now);
-        }
-    }
-
-    /// A command goes on that may have waited.
-    pub(super) fn goes_on(&mut self, slot: u32) {
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
     }
 
     /// The request, as wide as the units that it touches.
@@ -127,7 +114,8 @@ impl Shrd {
 
     /// Nothing before it is on its units.
     fn begin(&mut self, slot: u32) {
-        self.goes_on(slot);
+        let now = self.array.now();
+        self.command(slot).waits.end(now);
         let request = self.command(slot).request;
         if request.op == Op::Flush {
             self.packing.close(Reason::Flush);
@@ -140,7 +128,8 @@ impl Shrd {
         let units = self.units_of(&request);
         if !seeded(LayerBug::RemapNotWaitedFor) && self.is_moving(&units) {
             self.counts.waited_for_remaps += 1;
-            self.waits(slot, Part::LayerCopy);
+            let wait = self.array.wait(Part::LayerCopy);
+            self.command(slot).waits.begin(wait);
             self.held.push(slot);
         } else if request.op == Op::Read {
             self.read(slot, units);
@@ -371,7 +360,7 @@ impl Shrd {
             self.read_data.push((request.tag, cells));
         }
         let now = self.array.now();
-        if self.records_paths {
+        if self.array.records_paths() {
             self.paths.push(path_of(&request, &waits, path.as_deref(), now));
         }
         self.completions.push(completion(&request, status, now, order));

@@ -71,7 +71,6 @@ pub struct Shrd {
     /// Most units of a request that is sequentialized.
     most_units: u32,
     is_timed: bool,
-    records_paths: bool,
 
     commands: Vec<Option<Command>>,
     free: Vec<u32>,
@@ -157,7 +156,6 @@ impl Shrd {
             restore(&mut array)?;
         }
         Ok(Shrd {
-            records_paths: array.records_paths(),
             array,
             capacity,
             per_unit,
@@ -345,7 +343,7 @@ impl BlockDevice for Shrd {
             self.order += 1;
             self.outstanding -= 1;
             self.taken.add(request);
-            self.paths.extend(self.records_paths.then(|| Path { request: *request, segments: Vec::new() }));
+            self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
             self.completions.push(completion(request, status, self.array.now(), self.order - 1));
             return;
         }
@@ -449,8 +447,7 @@ impl Administration for Shrd {
     }
 
     fn record_paths(&mut self, on: bool) {
-        self.records_paths = on;
-        self.array.device_mut(0).record_paths(on);
+        self.array.record_paths(on);
     }
 
     fn taken(&self) -> Traffic {

@@ -31,7 +31,8 @@ impl Shrd {
         match self.config.when_full {
             WhenFull::Wait => {
                 self.counts.waited_for_places += 1;
-                self.waits(slot, Part::LayerSpace);
+                let wait = self.array.wait(Part::LayerSpace);
+                self.command(slot).waits.begin(wait);
                 self.for_places.push_back(slot);
             }
             WhenFull::Direct => {
@@ -49,7 +50,8 @@ impl Shrd {
         if self.ring.free() < count {
             return false;
         }
-        self.goes_on(slot);
+        let now = self.array.now();
+        self.command(slot).waits.end(now);
         self.counts.small_writes += 1;
         let before_end = count.min(self.ring.before_wrap());
         let unit_cells = self.per_unit as usize * self.cell;

@@ -29,7 +29,7 @@ pub(super) fn section(run: &RunResult, differences: &[Difference]) -> String {
     format!("<section class=\"card\" id=\"what\">\n<h2>What the drives are</h2>\n{what}\n{differ}</section>\n")
 }
 
-/// A drive, of which a repeated run has several entries.
+/// A drive of a run. A repeated run has an entry of its result for each repetition of it.
 struct Drive<'a> {
     /// The place of the first of its entries.
     index: usize,

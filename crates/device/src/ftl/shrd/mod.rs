@@ -175,10 +175,7 @@ impl Shrd {
 
     /// Whether a unit holds nothing, or is on flash.
     fn is_on_flash(&self, media: &Media, lpn: Lpn) -> bool {
-        self.base.data.unit_of(lpn).is_none_or(|unit| {
-            let place = media.place_of(unit);
-            media.flash.is_written(place.block, place.page) && media.flash.blocks.readable(media.page_of(unit))
-        })
+        self.base.data.unit_of(lpn).is_none_or(|unit| media.is_on_flash(media.page_of(unit)))
     }
 }
 
