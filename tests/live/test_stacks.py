@@ -3,8 +3,8 @@
 import random
 
 import nbd
-from harness import Failed, check, need_seeded
-from oracle import SECTOR, Oracle, Writer
+from harness import Failed, check, need_seeded, wait_for
+from oracle import SECTOR, Oracle, Writer, pattern
 
 # Layers whose drives need a design of their own.
 APPEND = '{ kind = "append", over_provisioning = "10%" }'
@@ -153,3 +153,36 @@ def test_seeded_bug_is_found(bench):
             check("sector" in str(failed) or "ended with" in str(failed), f"something else was found: {failed}")
             return f"by kill {kill} of 60"
     raise Failed("60 kills have not found it")
+
+
+def test_a_mirror_at_rest(bench):
+    """Without a clock and without a command, a mirror makes its sides equal after a kill; after a stop they are equal at once."""
+    host = bench.path("mirror.toml")
+    host.write_text('[[layer]]\nkind = "mirror"\ndrives = 2\n', encoding="utf-8")
+    server = bench.serve("small", options=["--host", str(host)])
+    client = nbd.Client(server.socket)
+    oracle = Oracle(client.size // SECTOR)
+
+    def degraded():
+        return [condition["what"] for condition in server.figures()["conditions"]]
+
+    for first in range(0, oracle.sectors // 2, 1024):
+        version = oracle.sent(first, 1024, False)
+        client.write(first * SECTOR, b"".join(pattern(sector, version) for sector in range(first, first + 1024)))
+        oracle.done(first, 1024, version, False)
+    covered = oracle.flush_sent()
+    client.flush()
+    oracle.flush_done(covered)
+    server.kill()
+    oracle.cut()
+    server.start()
+    behind = "degraded: side small.1 is behind: regions are being copied to it"
+    wait_for(lambda: behind in server.said(), "the server to say that a side is behind")
+    wait_for(lambda: not degraded(), "the side to be equal while no command comes")
+    server.stop()
+    server.start()
+    check(not degraded(), f"after a stop: {degraded()}")
+    client = nbd.Client(server.socket)
+    oracle.look_all(client, cut=False)
+    client.close()
+    server.stop()

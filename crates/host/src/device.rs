@@ -103,6 +103,9 @@ pub struct LayerMetrics {
     /// What is not as it should be, a sentence each: a side of a mirror that was dropped, or is behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
+    /// It makes its devices equal again, and goes on with it while no request comes.
+    #[serde(skip)]
+    pub is_resyncing: bool,
     /// The commands that it sent, where its description asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<CommandList>,
@@ -420,6 +423,10 @@ pub trait Power: Administration {
         }
         all
     }
+
+    /// The host stops in good order: everything is flushed, nothing is outstanding, and no request comes any more. A layer
+    /// writes what spares the next start a recovery.
+    fn close(&mut self);
 
     /// The end of the process: what is not in the images' files by now never will be.
     fn forget(&mut self) {

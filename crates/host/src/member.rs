@@ -214,6 +214,8 @@ impl Power for Member {
         self.drive_mut().persist()
     }
 
+    fn close(&mut self) {}
+
     fn forget(&mut self) {
         self.drive_mut().forget();
     }

@@ -391,6 +391,7 @@ impl Administration for Scheduler {
             below: self.below.taken(),
             figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
             degraded: Vec::new(),
+            is_resyncing: false,
             commands: None,
         };
         std::iter::once(own).chain(self.below.layers()).collect()
@@ -432,6 +433,10 @@ impl Power for Scheduler {
         let loss = self.below.cut(part, again);
         self.work();
         loss
+    }
+
+    fn close(&mut self) {
+        self.below.close();
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

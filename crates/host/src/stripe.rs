@@ -430,6 +430,7 @@ impl Administration for Stripe {
             below: Traffic::default(),
             figures: [("waited_for_overlaps".to_string(), self.waited as f64)].into(),
             degraded: Vec::new(),
+            is_resyncing: false,
             commands: None,
         };
         self.array.layers(own)
@@ -478,6 +479,10 @@ impl Power for Stripe {
         }
         self.work();
         loss
+    }
+
+    fn close(&mut self) {
+        self.array.close();
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

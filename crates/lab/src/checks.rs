@@ -870,6 +870,7 @@ mod tests {
             below,
             figures: Default::default(),
             degraded: Vec::new(),
+            is_resyncing: false,
             commands: None,
         };
         let held = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).held;

@@ -109,6 +109,7 @@ impl Administration for Append {
             below: Traffic::default(),
             figures: self.figures(),
             degraded: Vec::new(),
+            is_resyncing: false,
             commands: None,
         })
     }
@@ -154,6 +155,10 @@ impl Power for Append {
         self.power_was_lost();
         self.work();
         Loss::Nothing
+    }
+
+    fn close(&mut self) {
+        self.array.close();
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

@@ -111,6 +111,11 @@ impl Array {
         (device, self.below[device].device.cut(inside, again))
     }
 
+    /// The host stops, as [`close`](crate::device::Power::close) has it.
+    pub(crate) fn close(&mut self) {
+        self.below.iter_mut().for_each(|below| below.device.close());
+    }
+
     /// Who the devices are together.
     pub(crate) fn identify(&self, kind: &str) -> Identity {
         let identities: Vec<Identity> = self.devices().map(|device| device.identify()).collect();

@@ -28,6 +28,8 @@ pub(super) struct Intent {
     touched: Vec<u64>,
     /// When the last flush was submitted that covered every side.
     flushed: u64,
+    /// No flush comes any more: words that only clear must be on flash at once, too.
+    closes: bool,
 }
 
 impl Intent {
@@ -45,6 +47,7 @@ impl Intent {
             changing: vec![0; regions as usize],
             touched: vec![0; regions as usize],
             flushed: 0,
+            closes: false,
         }
     }
 
@@ -87,10 +90,10 @@ impl Intent {
         let due = |index: &usize| self.left[*index] == 0 && self.sent[*index] != Some(self.want[*index]);
         let index = (from..self.want.len()).find(due)?;
         let word = self.want[index];
-        let adds = word & !self.durable[index] != 0;
+        let at_once = self.closes || word & !self.durable[index] != 0;
         self.durable[index] &= word;
         (self.sent[index], self.left[index]) = (Some(word), sides);
-        Some((index, word, adds))
+        Some((index, word, at_once))
     }
 
     /// A side holds the word that was sent; true if all do.
@@ -124,6 +127,13 @@ impl Intent {
             }
         }
         self.flushed = submitted;
+    }
+
+    /// Everything was flushed on every side, and nothing is at work: the sides are equal.
+    pub(super) fn close(&mut self) {
+        assert!(self.changing.iter().all(|changing| *changing == 0), "nothing changes a region");
+        self.want.fill(0);
+        self.closes = true;
     }
 
     /// The sides may differ anywhere.

@@ -590,6 +590,7 @@ impl Administration for Mirror {
             below: Traffic::default(),
             figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
             degraded: self.degraded(),
+            is_resyncing: self.resync.as_ref().is_some_and(|resync| !resync.is_stuck()),
             commands: None,
         };
         self.array.layers(own)
@@ -642,6 +643,16 @@ impl Power for Mirror {
         }
         self.work();
         if is_last { Loss::Unflushed } else { Loss::Nothing }
+    }
+
+    /// The bitmap is cleared, so that the next start has nothing to copy. Sides that are behind stay so: they are made equal
+    /// after it.
+    fn close(&mut self) {
+        if self.in_sync.count_ones() as usize == self.sides() {
+            self.intent.close();
+            self.come_to_rest();
+        }
+        self.array.close();
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

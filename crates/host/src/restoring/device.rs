@@ -129,6 +129,7 @@ impl Administration for Restoring {
             below: Traffic::default(),
             figures: self.figures(),
             degraded: Vec::new(),
+            is_resyncing: false,
             commands: None,
         })
     }
@@ -178,6 +179,10 @@ impl Power for Restoring {
         }
         self.work();
         loss
+    }
+
+    fn close(&mut self) {
+        self.array.close();
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

@@ -435,6 +435,7 @@ impl Administration for Shrd {
             below: Traffic::default(),
             figures: self.figures(),
             degraded: Vec::new(),
+            is_resyncing: false,
             commands: (self.config.list_commands > 0).then(|| self.sent.clone()),
         })
     }
@@ -486,6 +487,10 @@ impl Power for Shrd {
         }
         self.work();
         loss
+    }
+
+    fn close(&mut self) {
+        self.array.close();
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

@@ -381,6 +381,7 @@ fn layers_of_one_kind_are_numbered_and_show_their_settings() {
         below: Traffic { requests: [0, 90 - u64::from(merged), 0, 0], bytes: [0; 4] },
         figures: BTreeMap::from([("merged_requests".to_string(), f64::from(merged))]),
         degraded: Vec::new(),
+        is_resyncing: false,
         commands: None,
     };
     let mut one = device("one");

@@ -38,6 +38,11 @@ use sets::{appends_of, of_sets, segments_of};
 /// Close to its time the pacing thread looks at the clock instead of sleeping: waking up takes about this long.
 const SPIN: Duration = Duration::from_micros(30);
 
+/// How long a drive that is not paced copies for a layer before commands have their turn, and how often it looks whether a
+/// layer has to.
+const RESYNCS_FOR: Duration = Duration::from_millis(2);
+const LOOKS_EVERY: Duration = Duration::from_millis(200);
+
 /// Commands that are in the drive together when there is no clock: the rest of a batch waits until their answers are out.
 const AT_ONCE: usize = 8;
 
@@ -115,7 +120,8 @@ struct Shared {
 /// A served drive.
 pub struct Engine {
     shared: Arc<Shared>,
-    pacer: Mutex<Option<JoinHandle<()>>>,
+    /// Runs the drive when no command comes.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Engine {
@@ -161,13 +167,13 @@ impl Engine {
                 refused_by_transport: [0; REFUSALS_MAX],
             }),
         });
-        let pacer = if shared.paced {
-            let shared = Arc::clone(&shared);
-            Some(std::thread::Builder::new().name("pacer".to_string()).spawn(move || shared.pace())?)
-        } else {
-            None
+        let of_thread = Arc::clone(&shared);
+        let (name, thread): (&str, Box<dyn FnOnce() + Send>) = match shared.paced {
+            true => ("pacer", Box::new(move || of_thread.pace())),
+            false => ("resync", Box::new(move || of_thread.resync())),
         };
-        Ok(Engine { shared, pacer: Mutex::new(pacer) })
+        let thread = std::thread::Builder::new().name(name.to_string()).spawn(thread)?;
+        Ok(Engine { shared, thread: Mutex::new(Some(thread)) })
     }
 
     /// The drive at this moment; `fresh` begins a new interval of latencies.
@@ -284,7 +290,7 @@ impl Engine {
             state.pending.clear();
             state.free.clear();
         }
-        self.end_pacer();
+        self.end_thread();
     }
 
     /// Takes no more commands, answers those that are in the drive, and flushes it; virtual time does not wait for the
@@ -308,22 +314,27 @@ impl Engine {
             // Nothing else was in the drive.
             let flush = state.completions.last();
             flushed = flush.map_or(lost.map_or(Ok(()), Err), |flush| result_of(flush, lost, state.set));
+            if flushed.is_ok() {
+                state.device.close();
+                // What does not get into the files is recovered at the next start.
+                state.persist();
+            }
             self.shared.collect(&mut state, &mut outgoing);
             // A caller whose command never ends waits no longer.
             state.pending.clear();
             state.free.clear();
         }
         deliver(outgoing);
-        self.end_pacer();
+        self.end_thread();
         flushed
     }
 
-    fn end_pacer(&self) {
+    fn end_thread(&self) {
         self.shared.wake.notify_all();
-        let pacer = self.pacer.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(pacer) = pacer {
-            // A pacer that panicked has said so.
-            let _ = pacer.join();
+        let thread = self.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that panicked has said so.
+            let _ = thread.join();
         }
     }
 }
@@ -508,6 +519,29 @@ impl Shared {
         state.read_data = data;
         answers.clear();
         state.answers = answers;
+    }
+
+    /// The thread of a drive that is not paced: runs it while a layer makes its devices equal, since no time passes there
+    /// between commands. Half of the time is left to commands.
+    fn resync(&self) {
+        let mut state = self.lock();
+        while !state.stopping {
+            let resyncs = state.device.layers().iter().any(|layer| layer.is_resyncing);
+            let until = Instant::now() + RESYNCS_FOR;
+            while resyncs
+                && Instant::now() < until
+                && let Some(next) = state.device.next_event()
+            {
+                state.device.run_until(next);
+            }
+            let pause = if resyncs {
+                state.persist();
+                RESYNCS_FOR
+            } else {
+                LOOKS_EVERY
+            };
+            state = self.wake.wait_timeout(state, pause).expect("the drive is whole").0;
+        }
     }
 
     /// The pacing thread: runs the drive's events when their time has come.
