@@ -290,7 +290,9 @@ impl Drive {
         }
         let first = lpn.begin(block_units);
         let end = Lpn(first.0.saturating_add(block_units).min(user_units));
-        let mut at = self.stage.padded_to.take().filter(|at| (first..end).contains(at)).unwrap_or(first);
+        let place = self.stage.padded_to.remove(&first);
+        let holds = |from: &Lpn| Lpn::each(*from..end).any(|lpn| buffer.find(lpn).is_some());
+        let mut at = place.filter(holds).unwrap_or(first);
         let per_page = self.media.units_per_page;
         while at < end {
             let page_end = end.min(at.begin(per_page) + per_page);
@@ -304,7 +306,7 @@ impl Drive {
                 }
             }
             if let Err(stall) = self.send(&here, &pads, false, None) {
-                self.stage.padded_to = Some(at);
+                self.stage.padded_to.insert(first, at);
                 if stall == Stall::Map {
                     let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
                     let rest = Lpn::each(at..end).filter(|lpn| buffer.find(*lpn).is_some());

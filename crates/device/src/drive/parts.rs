@@ -1,7 +1,7 @@
 //! What a drive is made of, besides chips, mapping, collection and counters: parts with one job each.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::{Index, IndexMut};
 
 use rustc_hash::FxHashMap;
@@ -217,9 +217,11 @@ pub(super) struct BufferStage {
     pub(super) wanted_sectors: u64,
     /// The FTL takes small partial units of a region into one page.
     pub(super) compacts: bool,
-    /// Units of the blocks that leave the buffer padded, if they do, and where padding is to go on.
+    /// Units of the blocks that leave the buffer padded, if they do.
     pub(super) pads: Option<u32>,
-    pub(super) padded_to: Option<Lpn>,
+    /// By the first unit of a block that left in part: where its padding is to go on. Commands that wait for space send
+    /// different blocks in turn, so each block keeps its place.
+    pub(super) padded_to: BTreeMap<Lpn, Lpn>,
     /// Units that were to leave the buffer, and wait for their map pages.
     pub(super) awaiting_map: Vec<Lpn>,
     /// The buffer keeps what is read from flash.
