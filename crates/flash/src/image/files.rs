@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
 
 use super::entry::{BLOCK_BYTES, Seal, check_of, long, page_stride, word};
 use super::folder::Folder;
@@ -377,5 +377,14 @@ pub(super) fn give_back(file: &File, offset: u64, bytes: u64) -> io::Result<()> 
         // Kept then; the data is dead all the same.
         Err(rustix::io::Errno::OPNOTSUPP) | Ok(()) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Where data begins in a file at or behind `offset`, as far as its file system tells: what lies before it reads as zeroes.
+pub(super) fn data_from(file: &File, offset: u64) -> u64 {
+    match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+        Ok(at) => at,
+        Err(rustix::io::Errno::NXIO) => u64::MAX,
+        Err(_) => offset,
     }
 }

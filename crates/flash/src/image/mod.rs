@@ -36,6 +36,7 @@ pub mod seeded;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -48,7 +49,7 @@ use damage::Damages;
 pub use damage::{Damage, DamageFound};
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
 pub use files::ImageError;
-use files::{Files, HEADER, give_back, provide};
+use files::{Files, HEADER, data_from, give_back, provide};
 pub use folder::Folder;
 pub use lifeline::Lifeline;
 use records::{Found, RecordLog};
@@ -230,6 +231,8 @@ impl Image {
         self.files.blocks.read_exact_at(&mut table, HEADER).map_err(io("blocks", &self.files))?;
         let mut loaded =
             Loaded { blocks: Vec::with_capacity(blocks as usize), unreadable: Vec::new(), substitutes: Vec::new() };
+        // A large drive has few entries at first: what was never written is a hole of the file, and is not read.
+        let mut data_at = 0;
         for (block, bytes) in (0..blocks).map(BlockId).zip(table.chunks_exact(BLOCK_BYTES)) {
             let entry = BlockEntry::decode(bytes, seal, block).map_err(|()| {
                 let offset = HEADER + u64::from(block.0) * BLOCK_BYTES as u64;
@@ -246,7 +249,13 @@ impl Image {
                 loaded.substitutes.push((block, index));
             }
             let mut state = Block { erases, bad, suspect, torn: erasing, ..Block::default() };
-            self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
+            let entries = self.entries_of(block);
+            if data_at <= entries.start {
+                data_at = data_from(&self.files.oob, entries.start);
+            }
+            if data_at < entries.end {
+                self.load_pages(block, &mut state, oob, &records, &mut loaded.unreadable)?;
+            }
             if state.programmed < programmed {
                 let lacking = state.programmed;
                 let what = format!(
@@ -281,6 +290,13 @@ impl Image {
         ImageError::Damaged { path: self.files.folder.path().join(file), what }
     }
 
+    /// Where the entries of a block's pages are in their file.
+    fn entries_of(&self, block: BlockId) -> Range<u64> {
+        let bytes = (self.files.entry_bytes * self.geometry.pages_per_block as usize) as u64;
+        let start = u64::from(block.0) * bytes;
+        start..start + bytes
+    }
+
     fn load_pages(
         &mut self,
         block: BlockId,
@@ -292,7 +308,7 @@ impl Image {
         let size = self.files.entry_bytes;
         let pages = self.geometry.pages_per_block;
         let mut entries = vec![0; size * pages as usize];
-        let offset = u64::from(block.0 * pages) * size as u64;
+        let offset = self.entries_of(block).start;
         let read = self.files.oob.read_exact_at(&mut entries, offset);
         read.map_err(|error| ImageError::Io { path: self.files.folder.path().join("oob"), error })?;
         let seal = self.files.seal;

@@ -14,8 +14,9 @@
   const names = drives.map((drive) => drive.name);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const sum = (values) => values.reduce((a, b) => a + b, 0);
+  // What layers copy reaches a drive as commands of its host.
   const titles = {
-    host: "Host", rmw: "Read-modify-write", merge: "Merge", gc: "Garbage collection", mapping: "Mapping",
+    host: drives.some((drive) => drive.host_layers?.length > 0) ? "Host and its layers" : "Host", rmw: "Read-modify-write", merge: "Merge", gc: "Garbage collection", mapping: "Mapping",
     wear_levelling: "Wear levelling", metadata: "Metadata", recovery: "Recovery", retirement: "Bad blocks",
     parity: "Parity", rebuild: "Rebuilding",
   };
