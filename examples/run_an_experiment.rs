@@ -3,16 +3,16 @@
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_device::Description;
-use ssdlab_lab::{Age, Control, Entrant, Experiment, Quiet, Sending, TextSource, table};
+use ssdlab_lab::{Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, Sending, TextSource, table};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut description = Description::load("devices/demo-slc.toml".as_ref())?;
     description.set("gc.victim=cost-benefit")?;
-    let drives = [Entrant { label: "demo-slc".to_string(), config: description.resolve()? }];
+    let drives = [DeviceUnderTest { label: "demo-slc".to_string(), config: description.resolve()? }];
 
     // A line of fio's options; a path would be a job file or a trace.
     let workload = TextSource::open("rw=randwrite,bs=4k,iodepth=32,number_ios=50000", Sending::default(), 1)?;
-    let experiment = Experiment { age: Age::Steady, ..Experiment::new(&drives, &workload) };
+    let experiment = Experiment { preconditioning: Preconditioning::Steady, ..Experiment::new(&drives, &workload) };
     let stop = AtomicBool::new(false);
     let result = ssdlab_lab::run(&experiment, None, &Control::new(&stop, &Quiet))?;
 

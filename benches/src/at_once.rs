@@ -139,6 +139,8 @@ impl Power for AtOnce {
         Loss::Nothing
     }
 
+    fn close(&mut self) {}
+
     fn into_members(self: Box<Self>) -> Vec<Member> {
         Vec::new()
     }

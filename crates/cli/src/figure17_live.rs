@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ssdlab_lab::reproduce::{self, Drawn, Figure, Library, MeasuredFigure, Outcomes, Point, Report, Scene, docs};
+use ssdlab_lab::reproduce::{
+    self, Drawn, Figure, Library, MeasuredFigure, Outcomes, PaperContext, Point, Report, docs,
+};
 use ssdlab_live::mount;
 use ssdlab_workload::files::Personality;
 
@@ -67,9 +69,9 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
     let out = args.out.clone().unwrap_or_else(|| Path::new("out").join("waflash"));
     reproduce::try_out(&out)?;
     let (paper, _) = reproduce::find("waflash")?;
-    let mut scene = Scene::open(paper, &Library::default(), args.size())?;
-    scene.inputs.clear();
-    scene.publish_as("figure17", ID);
+    let mut context = PaperContext::open(paper, &Library::default(), args.size())?;
+    context.inputs.clear();
+    context.publish_as("figure17", ID);
     let plan = if args.quick { QUICK } else { WHOLE };
     let stop = interrupt::listen_saying("interrupted: the drives are taken down")?;
     panic::end_the_process();
@@ -78,7 +80,7 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
     for (name, shown, operations) in PERSONALITIES {
         for (direct, setting) in [(false, "page cache"), (true, "direct I/O")] {
             let turn = if direct { Turn::Seconds(plan.seconds) } else { Turn::Operations(operations / plan.fewer) };
-            let case = Case { scene: &scene, plan: &plan, name, direct, turn, out: &out, quiet: args.quiet, stop };
+            let case = Case { context: &context, plan: &plan, name, direct, turn, out: &out, quiet: args.quiet, stop };
             let [base, ours] = case.measure(&mut late)?;
             drawn.points.extend(points(shown, setting, name, &base, &ours, plan.slower));
         }
@@ -101,7 +103,7 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
     let mean_us = late.iter().sum::<f64>() / late.len().max(1) as f64 / 1e3;
     drawn.remark(format!("Answers left {mean_us:.0} us of this machine's time later than the model says on average."));
     let figure = MeasuredFigure { id: ID, title: TITLE, about: ABOUT, series: SERIES, drawn };
-    finish(args, &scene, &figure, &out)
+    finish(args, &context, &figure, &out)
 }
 
 const ABOUT: &str = "Operations of the personality itself, on ext4 on a served drive of 48 GB (loop device, FUSE), through \
@@ -111,11 +113,11 @@ const SERIES: &[&str] =
     &["Baseline", "WAFLASH", "gain of WAFLASH", "latency, Baseline", "latency, WAFLASH", "turns differ by"];
 
 /// Tables, files and pages.
-fn finish(args: &Reproduce, scene: &Scene, figure: &MeasuredFigure, out: &Path) -> Result<ExitCode, Failure> {
+fn finish(args: &Reproduce, context: &PaperContext, figure: &MeasuredFigure, out: &Path) -> Result<ExitCode, Failure> {
     let figures: [&dyn Figure; 1] = [figure];
-    let report = Report::of(scene, &figures, &Outcomes::default());
+    let report = Report::of(context, &figures, &Outcomes::default());
     let folder = out.join(ID);
-    reproduce::write(&report, scene, &folder).map_err(Failure::work)?;
+    reproduce::write(&report, context, &folder).map_err(Failure::work)?;
     if let Some(pages) = &args.docs {
         docs::update(&report, pages).map_err(Failure::work)?;
     }
@@ -128,7 +130,7 @@ fn finish(args: &Reproduce, scene: &Scene, figure: &MeasuredFigure, out: &Path) 
 
 /// One personality in one way.
 struct Case<'a> {
-    scene: &'a Scene,
+    context: &'a PaperContext,
     plan: &'a Plan,
     name: &'static str,
     direct: bool,
@@ -145,9 +147,10 @@ impl Case<'_> {
         let mut rigs = Vec::new();
         for (shown, variant) in DRIVES {
             self.say(&format!("{shown} is made ready"));
-            let config = self.scene.variant("16k", variant, if self.scene.is_quick() { &[] } else { &[CAPACITY] })?;
+            let config =
+                self.context.variant("16k", variant, if self.context.is_quick() { &[] } else { &[CAPACITY] })?;
             let mut rig = Rig::up(&config, &self.folder(variant), self.plan.slower)?;
-            rig.prepare(&personality, self.scene.experiment.seed, self.stop)?;
+            rig.prepare(&personality, self.context.experiment.seed, self.stop)?;
             rigs.push(rig);
         }
         let mut tallies = [Tally::default(), Tally::default()];

@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(message(1 << 30, None, Duration::from_secs(2), Phase::Fill), ["1.00 GiB", "512.00 MiB/s"]);
         assert_eq!(message(0, Some(5), Duration::ZERO, Phase::Run), ["0 requests", "0/s"]);
         // Preconditioning ends when write amplification is steady, and at its total at the latest.
-        let aged = message(1 << 30, Some(3 << 30), Duration::from_secs(2), Phase::Age);
+        let aged = message(1 << 30, Some(3 << 30), Duration::from_secs(2), Phase::Preconditioning);
         assert_eq!(aged.last().map(String::as_str), Some("at most 4 seconds left"));
         // More was done than was promised: no time left is claimed.
         assert_eq!(message(6, Some(5), Duration::from_secs(1), Phase::Run), ["6 requests", "6/s"]);
@@ -251,7 +251,7 @@ mod tests {
         line.begin("drive", Phase::Run);
         line.advance(u64::MAX, Some(0));
         let beside = line.beside();
-        beside.begin("another", Phase::Age);
+        beside.begin("another", Phase::Preconditioning);
         beside.advance(1, None);
         beside.finish();
         line.finish();
@@ -264,7 +264,7 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds) + Duration::from_millis(500);
         let (one, other) = (root.of(None), root.of(None));
-        one.begin("one", Phase::Age);
+        one.begin("one", Phase::Preconditioning);
         other.begin("other", Phase::Run);
         assert_eq!(one.due(at(19), 1 << 30, Some(4 << 30)), None);
         let line = one.due(at(20), 1 << 30, Some(4 << 30)).expect("it is time");

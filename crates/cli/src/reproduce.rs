@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::progress::Progress;
 use ssdlab_lab::reproduce::{
-    self, Figure, Library, PAPERS, Paper, Report, ReproduceError, Run, Scene, Settings, Size, Watch, docs,
+    self, Figure, Library, PAPERS, Paper, PaperContext, Report, ReproduceError, Run, Settings, Size, Watch, docs,
 };
 use ssdlab_lab::{Quiet, SnapshotCache};
 
@@ -162,15 +162,15 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             None => Path::new("out").join(paper.name),
         };
         reproduce::try_out(&out)?;
-        let mut scene = Scene::open(paper, &library, args.size())?;
+        let mut context = PaperContext::open(paper, &library, args.size())?;
         if let Some((file, host)) = &host {
-            scene.put_above(file, host.clone()).map_err(|error| Failure::input(format!("--host: {error}")))?;
+            context.put_above(file, host.clone()).map_err(|error| Failure::input(format!("--host: {error}")))?;
         }
         let line = Line::new(args.quiet)?;
         let snapshots = SnapshotCache::of_user();
-        let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&scene)).collect();
+        let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&context)).collect();
         let allowed = allowed(args.memory.as_deref())?;
-        if let Some((run, bytes)) = reproduce::largest(&scene, &runs) {
+        if let Some((run, bytes)) = reproduce::largest(&context, &runs) {
             allowed.check(&format!("{}: {run}", paper.name), bytes, Vec::new())?;
         }
         let settings = Settings {
@@ -180,9 +180,9 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             stop,
             watch: &line,
         };
-        let outcomes = reproduce::execute(&scene, runs, &out, &settings);
-        let report = Report::of(&scene, &figures, &outcomes);
-        reproduce::write(&report, &scene, &out).map_err(Failure::work)?;
+        let outcomes = reproduce::execute(&context, runs, &out, &settings);
+        let report = Report::of(&context, &figures, &outcomes);
+        reproduce::write(&report, &context, &out).map_err(Failure::work)?;
         if let Some(folder) = args.docs.as_ref().filter(|_| report.is_sound()) {
             let changed = docs::update(&report, folder).map_err(|error| match error {
                 docs::DocsError::Page(error) => Failure::from(error),

@@ -1,4 +1,4 @@
-//! `ssdlab run`: drives, a workload and an age from the command line to a table and files.
+//! `ssdlab run`: drives, a workload and a preconditioning from the command line to a table and files.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,8 +15,8 @@ use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::variants::{Axis, AxisError, VARIANTS_MAX, cross_product, merged, suffix};
 use ssdlab_lab::{
-    Age, Asked, Breakdown, Control, Entrant, Experiment, Observe, Recording, RunError, RunIntoError, RunResult,
-    Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
+    Asked, Breakdown, Control, DeviceUnderTest, Experiment, Observe, Preconditioning, Recording, RunError,
+    RunIntoError, RunResult, Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_measure::Levels;
 use ssdlab_workload::fio::Variables;
@@ -52,15 +52,15 @@ impl Sources {
         Ok(Sources { workload, aged_by, initial })
     }
 
-    fn age(&self, how: &str) -> Age<'_> {
+    fn preconditioning(&self, how: &str) -> Preconditioning<'_> {
         match (how, &self.aged_by) {
-            (_, Some(source)) if how.starts_with("steady:") => Age::SteadyUnder(source),
-            (_, Some(source)) if how.starts_with("fill+") => Age::FilledThen(source),
-            (_, Some(source)) => Age::Workload(source),
-            ("fill", _) => Age::Fill,
-            ("footprint", _) => Age::Touched,
-            ("steady", _) => Age::Steady,
-            _ => Age::None,
+            (_, Some(source)) if how.starts_with("steady:") => Preconditioning::SteadyUnder(source),
+            (_, Some(source)) if how.starts_with("fill+") => Preconditioning::FilledThen(source),
+            (_, Some(source)) => Preconditioning::Workload(source),
+            ("fill", _) => Preconditioning::Fill,
+            ("footprint", _) => Preconditioning::Touched,
+            ("steady", _) => Preconditioning::Steady,
+            _ => Preconditioning::None,
         }
     }
 }
@@ -88,7 +88,7 @@ fn no_age(how: &str, error: SourceError) -> Failure {
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let described = varied(&args, described(&args)?)?;
-    let drives = entrants(&args, &described)?;
+    let drives = duts(&args, &described)?;
     let refused = |error| refused(error, &drives, &described);
     let sending = sending(&args)?;
     let variables = variables(&args.env)?;
@@ -138,7 +138,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             host: host.as_ref(),
             precondition_below: args.precondition_below,
             workload: &sources.workload,
-            age: sources.age(&args.precondition),
+            preconditioning: sources.preconditioning(&args.precondition),
             seed,
             verify: args.verify,
             snapshots: snapshots.as_ref(),
@@ -161,7 +161,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         };
         if repetition == 0 {
             let memory = experiment.memory().map_err(refused)?;
-            let configs = drives.iter().map(|entrant| &entrant.config);
+            let configs = drives.iter().map(|dut| &dut.config);
             allowed.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
         }
         let observe: Option<&mut Observe<'_>> = if waveform.is_some() { Some(&mut probe) } else { None };
@@ -219,7 +219,7 @@ fn show(args: &Run, result: &RunResult, written: bool) -> Result<(), Failure> {
 }
 
 /// The die that `--rb-probe` names by its number or its line, the same in all drives.
-fn recording(line: &str, drives: &[Entrant]) -> Result<Recording, Failure> {
+fn recording(line: &str, drives: &[DeviceUnderTest]) -> Result<Recording, Failure> {
     if let Ok(die) = line.parse() {
         return Ok(Recording { die: DieId(die) });
     }
@@ -373,15 +373,15 @@ fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Fa
 }
 
 /// The drives that they describe, in their order.
-fn entrants(args: &Run, described: &[Described]) -> Result<Vec<Entrant>, Failure> {
+fn duts(args: &Run, described: &[Described]) -> Result<Vec<DeviceUnderTest>, Failure> {
     let config =
         |one: &Described| -> Result<DriveConfig, Failure> { one.description.resolve().map_err(Failure::input) };
     let configs: Vec<DriveConfig> = described.iter().map(config).collect::<Result<_, _>>()?;
     // The variants of a drive share its name.
-    let mut drives: Vec<Entrant> = Vec::new();
+    let mut drives: Vec<DeviceUnderTest> = Vec::new();
     for (one, config) in described.iter().zip(&configs) {
         if one.device == drives.len() {
-            drives.push(Entrant { label: config.name.clone(), config: config.clone() });
+            drives.push(DeviceUnderTest { label: config.name.clone(), config: config.clone() });
         }
     }
     tell_apart(&mut drives, &args.device);
@@ -389,21 +389,21 @@ fn entrants(args: &Run, described: &[Described]) -> Result<Vec<Entrant>, Failure
         "" => drives[one.device].label.clone(),
         suffix => format!("{} {suffix}", drives[one.device].label),
     };
-    Ok(described.iter().zip(configs).map(|(one, config)| Entrant { label: label(one), config }).collect())
+    Ok(described.iter().zip(configs).map(|(one, config)| DeviceUnderTest { label: label(one), config }).collect())
 }
 
 /// A drive whose name is taken is called after its file, or else numbered.
-fn tell_apart(entrants: &mut [Entrant], devices: &[String]) {
+fn tell_apart(duts: &mut [DeviceUnderTest], devices: &[String]) {
     for (index, device) in devices.iter().enumerate().skip(1) {
-        let (before, rest) = entrants.split_at_mut(index);
+        let (before, rest) = duts.split_at_mut(index);
         let taken = |label: &str| before.iter().any(|other| other.label == label);
-        let entrant = &mut rest[0];
-        if !taken(&entrant.label) {
+        let dut = &mut rest[0];
+        if !taken(&dut.label) {
             continue;
         }
         let stem = Path::new(device).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let numbered = || format!("{} ({})", entrant.label, index + 1);
-        entrant.label = stem.filter(|stem| !taken(stem)).unwrap_or_else(numbered);
+        let numbered = || format!("{} ({})", dut.label, index + 1);
+        dut.label = stem.filter(|stem| !taken(stem)).unwrap_or_else(numbered);
     }
 }
 
@@ -442,7 +442,7 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result
 }
 
 /// Why an experiment cannot be run; what is wrong with a drive is told with its place in the description.
-fn refused(error: RunError, drives: &[Entrant], described: &[Described]) -> Failure {
+fn refused(error: RunError, drives: &[DeviceUnderTest], described: &[Described]) -> Failure {
     match &error {
         RunError::Drive { label, source } => match drives.iter().position(|drive| drive.label == *label) {
             Some(index) => Failure::input(described[index].description.place(source)),

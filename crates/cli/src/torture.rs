@@ -14,14 +14,14 @@ use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::stacks::StackCase;
 use ssdlab_torture::tags::TagCase;
-use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, NotAccepted, NotDrawn, Scope, Shrunk, Totals, shape};
+use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, NotAccepted, NotDrawn, Scope, Shrunk, Totals, scale_down};
 
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{interrupt, outputs, shipped, stderr, stdout};
 
-mod of_set;
+mod command_set;
 mod stacks;
 
 /// Seeds where neither --seeds nor --until says how many.
@@ -40,7 +40,7 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     }
     match &args.replay {
         Some(file) => replay(args, file),
-        None if args.command_sets => of_set::campaign(args),
+        None if args.command_sets => command_set::campaign(args),
         None if args.host.is_some() || args.stacks || args.drivers => stacks::campaign(args),
         None => campaign(args),
     }
@@ -58,7 +58,7 @@ fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
         return stacks::replay(args, &text, &name);
     }
     if TagCase::is_meant(&text) {
-        return of_set::replay(args, &text, &name);
+        return command_set::replay(args, &text, &name);
     }
     let case = Case::parse(&text, &name).map_err(Failure::input)?;
     check_memory(args, &case.config, 1)?;
@@ -248,7 +248,7 @@ fn small_drive(args: &Torture, device: &str) -> Result<(DriveConfig, Description
     if has_own_campaign(&config.ftl.design) && args.host.is_none() {
         return Err(appends_alone("--device", &config.ftl.design));
     }
-    let small = shape::small_like(&config).ok_or_else(|| {
+    let small = scale_down::small_like(&config).ok_or_else(|| {
         Failure::input(format!("no small drive of the kind of '{}' is accepted", config.name))
             .hint("fewer streams or a smaller gc.free_blocks leave more space")
     })?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use ssdlab_base::Nanos;
 use ssdlab_flash::Observer;
-use ssdlab_lab::Entrant;
+use ssdlab_lab::DeviceUnderTest;
 use ssdlab_lab::output::Staging;
 use ssdlab_measure::Levels;
 use ssdlab_measure::vcd::{VcdRecording, VcdWriter};
@@ -60,7 +60,7 @@ impl Observer for Nobody {}
 
 impl Waveform {
     /// Begins the file of the only drive.
-    pub(crate) fn begin(path: &Path, drives: &[Entrant]) -> Result<Waveform, Failure> {
+    pub(crate) fn begin(path: &Path, drives: &[DeviceUnderTest]) -> Result<Waveform, Failure> {
         let [drive] = drives else {
             return Err(Failure::input(format!("--vcd {}: there are {} drives", path.display(), drives.len()))
                 .hint("a VCD is of one drive: run them one after the other"));

@@ -112,7 +112,7 @@ impl MapCacheStats {
         total
     }
 
-    /// Map pages programmed since something changed in them: for askers of others, with these, for trims, and when
+    /// Map pages programmed since something changed in them: for waiters of others, with these, for trims, and when
     /// active blocks were full.
     pub fn flushes(&self) -> u64 {
         self.total().flushes + self.flushed_with_others + self.flushed_for_trims + self.flushed_for_blocks

@@ -12,7 +12,7 @@ use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, 
 
 use crate::block_pool::{BlockKind, BlockPool, BlockState};
 use crate::event_queue::EventQueue;
-use crate::ftl::Asker;
+use crate::ftl::Waiter;
 use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
 use crate::token::Owner;
@@ -130,7 +130,7 @@ pub(crate) struct Media {
     /// Pages of a frontier that power cuts left behind the others: they are given out first.
     gaps: Vec<VecDeque<(Place, Role)>>,
     /// By frontier, with parity: programs of the stripe that it fills which waited for reads when they were started.
-    unready: Vec<Vec<(OpId, Place)>>,
+    deferred_programs: Vec<Vec<(OpId, Place)>>,
     /// Pages that were read without time through the rest of their stripe, to be dealt with by the drive.
     pub(crate) rebuilt_untimed: Vec<Place>,
     /// Pages that could not be read and were had from the rest of their stripe.
@@ -143,16 +143,16 @@ pub(crate) struct Media {
     rows: Vec<Row>,
     sequence: u64,
     /// Pins of programs that supersede units in several blocks, `units_per_page` a program.
-    many_pins: Vec<BlockId>,
+    pin_table: Vec<BlockId>,
     /// Where the units of programs that wait for reads come from, `units_per_page` a program: [`UnitId::NONE`] where all is
     /// there.
     sources: Vec<UnitId>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
     several: FxHashMap<OpId, Several>,
     /// Groups in which a superblock was opened, or of which paced collection took note, since GC last looked.
-    pub(crate) opened: Vec<u32>,
+    pub(crate) groups_to_collect: Vec<u32>,
     /// Superblocks whose last pin went: their erase is due.
-    pub(crate) unpinned: Vec<u32>,
+    pub(crate) erasable: Vec<u32>,
     /// Bytes of host pages programmed without data.
     pub(crate) padding_bytes: u64,
     /// Programs of metadata that are not done, and pages of it whose programs failed and that are not on flash since.
@@ -164,8 +164,8 @@ pub(crate) struct Media {
     /// What the design tells the host unasked.
     pub(crate) events: EventQueue,
     /// Who waited for map pages that are cached now.
-    pub(crate) map_is_cached: Vec<Asker>,
-    /// An asker has used what was cached for it: others may have its place.
+    pub(crate) map_is_cached: Vec<Waiter>,
+    /// An waiter has used what was cached for it: others may have its place.
     pub(crate) map_has_room: bool,
     /// A block of map pages is full, and may be the one that their collection waited for.
     pub(crate) map_block_closed: bool,
@@ -264,7 +264,7 @@ impl Media {
             pages_per_superblock,
             data_pages_per_superblock: geometry.pages_per_block
                 * (pool.superblocks.width() - pool.superblocks.parity()),
-            unready: vec![Vec::new(); if pool.superblocks.parity() > 0 { frontiers as usize } else { 0 }],
+            deferred_programs: vec![Vec::new(); if pool.superblocks.parity() > 0 { frontiers as usize } else { 0 }],
             rebuilt_untimed: Vec::new(),
             rebuilt_pages: 0,
             reread: Vec::new(),
@@ -278,11 +278,11 @@ impl Media {
             host_row_open: false,
             rows: vec![NO_ROW; rows],
             sequence: 1,
-            many_pins: Vec::new(),
+            pin_table: Vec::new(),
             sources: Vec::new(),
             several: FxHashMap::default(),
-            opened: Vec::new(),
-            unpinned: Vec::new(),
+            groups_to_collect: Vec::new(),
+            erasable: Vec::new(),
             padding_bytes: 0,
             metadata_in_flight: 0,
             failed_untimed: Vec::new(),
@@ -378,7 +378,7 @@ impl Media {
 
     /// Looks at what every access to a block looks at, so that it is in the processor's cache.
     #[inline]
-    pub(crate) fn glance(&self, block: BlockId) -> u32 {
+    pub(crate) fn prefetch(&self, block: BlockId) -> u32 {
         let superblock = self.pool.superblocks.of(block);
         self.flash.blocks.get(block).programmed ^ self.pool.valid(superblock) ^ self.pool.pins(superblock)
     }
@@ -498,7 +498,7 @@ impl Media {
     fn note_host_page(&mut self, group: u32) {
         let allowed = &mut self.host_pace.allowed[group as usize];
         *allowed = allowed.saturating_sub(1);
-        self.opened.push(group);
+        self.groups_to_collect.push(group);
     }
 
     /// Whether the group's next free superblock may be opened: not where an image's host has no space for it.
@@ -537,7 +537,7 @@ impl Media {
     }
 
     /// Pages of data that a frontier has still to give out of a stripe that it has begun.
-    pub(crate) fn stripe_left(&self, group: u32, frontier: Frontier) -> u32 {
+    pub(crate) fn pages_left_in_stripe(&self, group: u32, frontier: Frontier) -> u32 {
         let begun = self.frontiers[self.slot(group, frontier)].next_page % self.pool.superblocks.width();
         if begun == 0 { 0 } else { self.stripe_width().saturating_sub(begun) }
     }
@@ -568,7 +568,7 @@ impl Media {
         let block = self.pool.superblocks.members(superblock).next().expect("an open superblock has members");
         self.abandon(block);
         assert_eq!(self.frontiers[slot].block, NONE, "frontier {slot} was given up");
-        self.opened.push(group);
+        self.groups_to_collect.push(group);
         true
     }
 
@@ -665,7 +665,7 @@ impl Media {
             assert!(!state.torn, "block {block} is torn: it is not opened");
             assert_eq!(state.programmed, 0, "block {block} is opened, and has written pages");
         }
-        self.opened.push(group);
+        self.groups_to_collect.push(group);
     }
 
     /// Free superblocks of the whole drive.
@@ -782,7 +782,7 @@ impl Media {
             self.close_stripe(slot);
             self.pool.fill_up(superblock, self.frontiers[slot].next_page);
             self.gaps[slot].clear();
-            if let Some(unready) = self.unready.get_mut(slot) {
+            if let Some(unready) = self.deferred_programs.get_mut(slot) {
                 unready.clear();
             }
             self.frontiers[slot] = CLOSED;
@@ -1145,10 +1145,10 @@ impl Media {
     fn remember_pins(&mut self, op: OpId, pins: &[BlockId]) {
         let stride = self.units_per_page as usize;
         let first = op as usize * stride;
-        if self.many_pins.len() < first + stride {
-            self.many_pins.resize(first + stride, BlockId::NONE);
+        if self.pin_table.len() < first + stride {
+            self.pin_table.resize(first + stride, BlockId::NONE);
         }
-        let slots = &mut self.many_pins[first..first + stride];
+        let slots = &mut self.pin_table[first..first + stride];
         slots.fill(BlockId::NONE);
         slots[..pins.len()].copy_from_slice(pins);
     }
@@ -1158,23 +1158,23 @@ impl Media {
     pub(crate) fn release_pins(&mut self, done: &Done) {
         if self.units_per_page == 1 || done.kind == OpKind::Read {
             if done.pin != BlockId::NONE && self.pool.unpin(done.pin) {
-                self.unpinned.push(self.pool.superblocks.of(done.pin));
+                self.erasable.push(self.pool.superblocks.of(done.pin));
             }
             if !self.several.is_empty()
                 && let Some(Several { pins, .. }) = self.several.remove(&done.op)
             {
                 for pin in pins {
                     if self.pool.unpin(pin) {
-                        self.unpinned.push(self.pool.superblocks.of(pin));
+                        self.erasable.push(self.pool.superblocks.of(pin));
                     }
                 }
             }
             return;
         }
         for index in 0..self.units_per_page as usize {
-            let pin = self.many_pins[done.op as usize * self.units_per_page as usize + index];
+            let pin = self.pin_table[done.op as usize * self.units_per_page as usize + index];
             if pin != BlockId::NONE && self.pool.unpin(pin) {
-                self.unpinned.push(self.pool.superblocks.of(pin));
+                self.erasable.push(self.pool.superblocks.of(pin));
             }
         }
     }
@@ -1187,7 +1187,7 @@ impl Media {
             return pins;
         }
         let first = done.op as usize * self.units_per_page as usize;
-        let slots = &self.many_pins[first..first + self.units_per_page as usize];
+        let slots = &self.pin_table[first..first + self.units_per_page as usize];
         slots.iter().copied().filter(|pin| *pin != BlockId::NONE).collect()
     }
 

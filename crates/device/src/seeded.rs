@@ -12,7 +12,7 @@ pub enum Bug {
     FlushReturnsEarly,
     /// A flush leaves the last completed write in RAM.
     FlushMissesTheLast,
-    /// A forced write is treated as a plain one.
+    /// A FUA write is treated as a plain one.
     FuaIsPlain,
     /// A flush does not write the records of trims.
     TrimForgotten,

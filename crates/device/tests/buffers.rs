@@ -7,8 +7,8 @@ use ssdlab_device::{Allocation, Drive, DriveConfig, Level, Options, Setting, Set
 use ssdlab_flash::{Contents, Faults, Geometry, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs::{self, names, one_of};
+use ssdlab_torture::crash_harness::CrashHarness;
 use ssdlab_torture::driver::{alone, assert_checks, read_all, run, settle, submit};
-use ssdlab_torture::lives::Lives;
 use ssdlab_torture::seeds::{campaign, tell};
 
 const PAGES: [u32; 3] = [4096, 8192, 16384];
@@ -127,7 +127,7 @@ fn what_was_durable_survives_power_cuts_under_every_buffer_at_every_page_size() 
                     ..Faults::default()
                 };
             }
-            let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
+            let mut lives = CrashHarness::new(&config, Options { seed, contents: Contents::Stamps });
             lives.oracle.faulty = faulty;
             lives.oracle.may_end_read_only = faulty;
             let mut mix = Mix::draw(rng, &config);

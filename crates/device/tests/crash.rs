@@ -6,11 +6,11 @@ use ssdlab_device::{Allocation, DriveConfig, Level, Options};
 use ssdlab_flash::Contents;
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
-use ssdlab_torture::lives::{Lives, recovery_of};
+use ssdlab_torture::crash_harness::{CrashHarness, recovery_of};
 use ssdlab_torture::seeds::{campaign, tell};
 
-fn lives(config: &DriveConfig, seed: u64) -> Lives {
-    Lives::new(config, Options { seed, contents: Contents::Stamps })
+fn lives(config: &DriveConfig, seed: u64) -> CrashHarness {
+    CrashHarness::new(config, Options { seed, contents: Contents::Stamps })
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_flush_covers_the_zeroes_of_a_partial_trim() {
     lives.compare();
 }
 
-/// A forced write larger than the buffer makes room for its end with its own beginning. It waited only for what was
+/// A FUA write larger than the buffer makes room for its end with its own beginning. It waited only for what was
 /// still in the buffer when all of it had come in, and completed while its beginning was on its way.
 #[test]
 fn a_forced_write_larger_than_the_buffer_waits_for_all_of_itself() {
@@ -104,7 +104,7 @@ fn a_record_of_trims_that_was_moved_does_not_drop_what_was_written_since() {
     for rounds in 0..80 {
         let mut lives = lives(&config, 1);
         let mut tag = 0;
-        let mut run = |lives: &mut Lives, request: Request| {
+        let mut run = |lives: &mut CrashHarness, request: Request| {
             lives.submit(&Request { tag, ..request }, u64::from(tag) + 1);
             lives.drain();
             tag += 1;

@@ -6,8 +6,8 @@ use ssdlab_device::{Allocation, Drive, DriveConfig, Level, Options, draw_design}
 use ssdlab_flash::{Contents, Faults, SchedulerKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs::{self, names};
+use ssdlab_torture::crash_harness::CrashHarness;
 use ssdlab_torture::driver::{assert_checks, read_all, run, settle};
-use ssdlab_torture::lives::Lives;
 
 /// What sectors hold after commands of `mix`, one at a time.
 fn left_behind(config: &DriveConfig, contents: Contents, mix: &Mix, seed: u64) -> Vec<u64> {
@@ -100,7 +100,7 @@ fn every_design_works_with_every_scheduler_unit_page_size_victim_buffer_and_allo
                     continue;
                 }
                 accepted += 1;
-                let mut lives = Lives::new(&config, options);
+                let mut lives = CrashHarness::new(&config, options);
                 lives.oracle.faulty = true;
                 lives.oracle.may_end_read_only = true;
                 let mut mix = Mix::draw(&mut rng, &config);

@@ -7,8 +7,8 @@ use ssdlab_device::{Drive, DriveConfig, Options, Status};
 use ssdlab_flash::{BlockId, Contents, FaultKind, Faults, OpKind, ScriptedFault};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
+use ssdlab_torture::crash_harness::CrashHarness;
 use ssdlab_torture::driver::{alone, assert_checks, settle, submit};
-use ssdlab_torture::lives::Lives;
 use ssdlab_torture::seeds::{campaign, tell};
 
 fn rate(rng: &mut Rng, most: f64) -> f64 {
@@ -46,11 +46,11 @@ fn faulty(rng: &mut Rng) -> Option<DriveConfig> {
     Some(config)
 }
 
-fn lives(config: &DriveConfig, seed: u64) -> Option<Lives> {
+fn lives(config: &DriveConfig, seed: u64) -> Option<CrashHarness> {
     let options = Options { seed, contents: Contents::Stamps };
     // With another seed other blocks are bad from the factory, and too few may be left.
     ssdlab_device::Drive::new(config, options).ok()?;
-    let mut lives = Lives::new(config, options);
+    let mut lives = CrashHarness::new(config, options);
     lives.oracle.faulty = true;
     lives.oracle.may_end_read_only = true;
     Some(lives)
@@ -244,7 +244,7 @@ fn a_failed_record_that_collection_moves_is_waited_for() {
             let mut lives = lives(&config, 1).expect("an accepted drive");
             lives.drive().expect_faults();
             let mut stamp = 0;
-            let mut run = |lives: &mut Lives, op: Op, sector: u64, sectors: u64| {
+            let mut run = |lives: &mut CrashHarness, op: Op, sector: u64, sectors: u64| {
                 stamp += 1;
                 let tag = stamp as u32;
                 lives.submit(&Request { tag, ..Request::new(op, sector, sectors) }, stamp);

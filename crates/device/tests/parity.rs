@@ -8,8 +8,8 @@ use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Parity, Stat
 use ssdlab_flash::{BlockId, Cause, Contents, FaultKind, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
+use ssdlab_torture::crash_harness::CrashHarness;
 use ssdlab_torture::driver::{assert_checks, settle};
-use ssdlab_torture::lives::Lives;
 use ssdlab_torture::seeds::{campaign, tell};
 use timing_support::{Host, READ_PAGE, TRANSFER};
 
@@ -111,7 +111,7 @@ fn reads_that_fail_one_at_a_time_lose_nothing() {
         config.timed = rng.random_bool(0.8);
         tell(&config);
         let options = Options { seed, contents: Contents::Stamps };
-        let mut lives = Lives::new(&config, options);
+        let mut lives = CrashHarness::new(&config, options);
         lives.drive().expect_faults();
         let mut mix = Mix::draw(&mut rng, &config);
         let depth = configs::one_of(&mut rng, &[1, 4, 32]);
@@ -271,7 +271,7 @@ fn a_drive_that_loses_a_die_loses_nothing() {
         }
         config.timed = rng.random_bool(0.8);
         tell(&config);
-        let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
+        let mut lives = CrashHarness::new(&config, Options { seed, contents: Contents::Stamps });
         lives.oracle.may_end_read_only = true;
         lives.drive().expect_faults();
         let mut mix = Mix::draw(&mut rng, &config);
@@ -316,7 +316,7 @@ fn a_drive_without_parity_says_what_it_lost_with_a_die() {
         let Some(most) = configs::most_user_units(&config) else { return };
         config.user_bytes = rng.random_range(1..=most) * u64::from(config.ftl.mapping_unit);
         tell(&config);
-        let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
+        let mut lives = CrashHarness::new(&config, Options { seed, contents: Contents::Stamps });
         lives.oracle.may_end_read_only = true;
         lives.oracle.faulty = true;
         lives.drive().expect_faults();

@@ -11,8 +11,8 @@ use ssdlab_device::{Description, Drive, DriveConfig, Options, Status};
 use ssdlab_flash::{Cause, Contents, OpKind};
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs;
+use ssdlab_torture::crash_harness::CrashHarness;
 use ssdlab_torture::driver::{alone, assert_checks, read_all, run, settle, submit};
-use ssdlab_torture::lives::Lives;
 use ssdlab_torture::seeds::{campaign, tell};
 use timing_support::{COMMAND, DATA_IN, Host, PROGRAM, PROGRAM_PAGE, READ, Spans, TRANSFER, drive, part};
 
@@ -340,7 +340,7 @@ fn reads_see_what_was_written_and_power_cuts_lose_nothing_durable() {
             let mut rng = rng(seed, "crash");
             let config = small(design, page_bytes, &mut rng);
             tell(&config);
-            let mut lives = Lives::new(&config, STAMPS);
+            let mut lives = CrashHarness::new(&config, STAMPS);
             let mut mix = Mix::draw(&mut rng, &config);
             for _ in 0..4 {
                 let depth = configs::one_of(&mut rng, &[1, 4, 32]);

@@ -41,7 +41,7 @@ impl Member {
 
     /// The drive under layers that begin anew: nothing is in it, and they count commands from 0.
     pub(crate) fn for_a_new_host(mut self) -> Member {
-        self.drive_mut().number_anew();
+        self.drive_mut().reset_order();
         self
     }
 

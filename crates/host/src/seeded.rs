@@ -22,7 +22,7 @@ pub enum LayerBug {
     LastSideForgotten,
     /// A stripe's flush goes to the first device alone.
     FlushOfOneDevice,
-    /// A stripe's command ends well although a device that had done its part has lost it.
+    /// A stripe reports success after a device that had done its part has lost it.
     LostPartUnnoticed,
     /// SHRD's driver reads from the log before the data is there.
     TableBeforeData,
@@ -60,7 +60,7 @@ pub enum LayerBug {
     TableKeptAfterLoss,
     /// The layer `append` trims a cleaned segment before a commit says where its units are.
     TrimBeforeCommit,
-    /// The layer `append` takes a copy for the newest although the host has written the unit meanwhile.
+    /// The layer `append` overwrites a newer host write when it cleans.
     CopyOverWrite,
     /// The layer `append` writes a part of a unit without reading the rest.
     EdgesNotRead,
@@ -124,7 +124,7 @@ impl LayerBug {
             LayerBug::ResyncUnflushed => "a side counts as in sync before what was copied is flushed",
             LayerBug::LastSideForgotten => "what the last side in sync lost in flight is not written again",
             LayerBug::FlushOfOneDevice => "a stripe's flush goes to the first device alone",
-            LayerBug::LostPartUnnoticed => "a stripe's command ends well although a device lost its part",
+            LayerBug::LostPartUnnoticed => "a stripe reports success after a device lost a part",
             LayerBug::TableBeforeData => "`shrd` reads from the log before the data is there",
             LayerBug::NewCopyTrimmed => "`shrd` trims the new copy of a unit in the log",
             LayerBug::ReadOvertaken => "`shrd` remaps or trims a unit in the log that is being read",
@@ -145,9 +145,7 @@ impl LayerBug {
                 "`restoring` keeps its table when a device below has lost what was not flushed"
             }
             LayerBug::TrimBeforeCommit => "`append` trims a cleaned segment before a commit says where its units are",
-            LayerBug::CopyOverWrite => {
-                "`append` takes a copy for the newest although the host has written the unit meanwhile"
-            }
+            LayerBug::CopyOverWrite => "`append` overwrites a newer host write when it cleans",
             LayerBug::EdgesNotRead => "`append` writes a part of a unit without reading the rest",
             LayerBug::CheckpointForgets => "`append` ends a checkpoint without what was committed since it began",
             LayerBug::TrimNotLogged => "`append` does not write to the log what the host trims",

@@ -1,7 +1,7 @@
-//! An experiment: drives, each brought to the same age and then driven by the same workload.
+//! An experiment: drives, each brought to the same state and then driven by the same workload.
 //!
 //! ```text
-//!   for each drive:  snapshot or ageing --> statistics reset --> replay --> checks, warnings --> DeviceResult
+//!   for each drive:  snapshot or preconditioning --> statistics reset --> replay --> checks, warnings --> DeviceResult
 //! ```
 //!
 //! Each drive opens the workload anew, so that all see the same workload and none sees another; several run at a time,
@@ -25,7 +25,7 @@ use crate::checks::{Circumstances, FreeSpace};
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
-use crate::precondition::Age;
+use crate::precondition::Preconditioning;
 use crate::progress::{Control, Phase};
 use crate::ready_busy::{Recording, Watch, WatchError};
 use crate::replay::{Ended, Recorder, ReplayError, replay};
@@ -47,7 +47,7 @@ mod summary;
 
 /// A drive that takes part.
 #[derive(Clone, Debug)]
-pub struct Entrant {
+pub struct DeviceUnderTest {
     /// What it is called in the results; unique in an experiment.
     pub label: String,
     /// What it is.
@@ -57,7 +57,7 @@ pub struct Entrant {
 /// What is to be run.
 pub struct Experiment<'a> {
     /// The drives, in the order of the results.
-    pub drives: &'a [Entrant],
+    pub drives: &'a [DeviceUnderTest],
     /// What stands above each drive; one that names several drives stands above all of them.
     pub host: Option<&'a Host>,
     /// Drives are preconditioned one by one, without the host. So they are in any case where the host passes every sector
@@ -65,14 +65,14 @@ pub struct Experiment<'a> {
     pub precondition_below: bool,
     /// The measured workload, replay discipline included.
     pub workload: &'a dyn WorkloadSource,
-    /// The age of the drives before it.
-    pub age: Age<'a>,
+    /// The state that the drives are brought to before it.
+    pub preconditioning: Preconditioning<'a>,
     /// The seed of everything random in the drives.
     pub seed: u64,
     /// Whether every read is compared with what was written. The drive then keeps a stamp a sector and the comparison
     /// another, 16 bytes for each 512 of flash, and the drives are aged anew.
     pub verify: bool,
-    /// Where aged drives are kept; `None` ages anew and keeps nothing.
+    /// Where preconditioned drives are kept; `None` preconditions each time and keeps nothing.
     pub snapshots: Option<&'a SnapshotCache>,
     /// Whether the Ready/Busy lines are recorded, and on which die's the recorder is.
     pub recording: Option<Recording>,
@@ -92,13 +92,13 @@ pub struct Experiment<'a> {
 
 impl<'a> Experiment<'a> {
     /// `workload` on fresh drives without a host, with seed 1, one drive at a time; nothing else is recorded or kept.
-    pub fn new(drives: &'a [Entrant], workload: &'a dyn WorkloadSource) -> Experiment<'a> {
+    pub fn new(drives: &'a [DeviceUnderTest], workload: &'a dyn WorkloadSource) -> Experiment<'a> {
         Experiment {
             drives,
             host: None,
             precondition_below: false,
             workload,
-            age: Age::None,
+            preconditioning: Preconditioning::None,
             seed: 1,
             verify: false,
             snapshots: None,
@@ -126,7 +126,7 @@ pub struct Asked {
     pub workload: String,
     /// The replay discipline.
     pub replay: String,
-    /// The age.
+    /// The preconditioning.
     pub precondition: String,
     /// The description of the host, where there is one.
     pub host: Option<String>,
@@ -199,9 +199,9 @@ fn run_in_lanes(
     mut lanes: Option<&mut Lanes<'_>>,
     control: &Control<'_>,
 ) -> Result<RunResult, RunError> {
-    for (index, entrant) in experiment.drives.iter().enumerate() {
-        if experiment.drives[..index].iter().any(|other| other.label == entrant.label) {
-            return Err(RunError::SameLabel { label: entrant.label.clone() });
+    for (index, dut) in experiment.drives.iter().enumerate() {
+        if experiment.drives[..index].iter().any(|other| other.label == dut.label) {
+            return Err(RunError::SameLabel { label: dut.label.clone() });
         }
     }
     let asked = &experiment.asked;
@@ -224,13 +224,13 @@ fn run_in_lanes(
     if observe.is_none() && lanes.is_none() && experiment.jobs.min(experiment.drives.len()) > 1 {
         ran = side_by_side::run(experiment, control);
     } else {
-        for entrant in experiment.drives {
+        for dut in experiment.drives {
             let observe: Option<&mut Observe<'_>> = match &mut observe {
                 Some(observe) => Some(&mut **observe),
                 None => None,
             };
-            let lanes = lanes.as_mut().map(|lanes| lanes(&entrant.label));
-            ran.push(run_drive(experiment, entrant, observe, lanes, control));
+            let lanes = lanes.as_mut().map(|lanes| lanes(&dut.label));
+            ran.push(run_drive(experiment, dut, observe, lanes, control));
             if control.stopped() || ran.last().is_some_and(Result::is_err) {
                 break;
             }
@@ -250,7 +250,7 @@ fn run_in_lanes(
         }
     }
     result.notes = notes(experiment.workload, experiment);
-    if let Some(source) = experiment.age.source() {
+    if let Some(source) = experiment.preconditioning.source() {
         result.notes.extend(notes(source, experiment));
     }
     for note in result.devices.iter().flat_map(|device| &device.notes) {
@@ -265,8 +265,8 @@ fn run_in_lanes(
 /// What a person should know of how a workload was read, for the drives in their order.
 fn notes(source: &dyn WorkloadSource, experiment: &Experiment<'_>) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    for entrant in experiment.drives {
-        for note in source.notes(&entrant.config) {
+    for dut in experiment.drives {
+        for note in source.notes(&dut.config) {
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -360,17 +360,17 @@ pub fn run_into_observed(
 /// Runs one drive; `None` if it was stopped before the measured run.
 fn run_drive(
     experiment: &Experiment<'_>,
-    entrant: &Entrant,
+    dut: &DeviceUnderTest,
     observe: Option<&mut Observe<'_>>,
     lanes: Option<Box<dyn RequestLanes>>,
     control: &Control<'_>,
 ) -> Result<Option<DeviceResult>, RunError> {
     let watched = observe.is_some() || experiment.recording.is_some();
-    let in_flight_max = experiment.in_flight_max(entrant);
-    let entrant = &seen_by_workloads(entrant, experiment, watched)?;
-    let config = &entrant.config;
-    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
-    // A workload that cannot be opened shall not wait for an hour of ageing to say so.
+    let in_flight_max = experiment.in_flight_max(dut);
+    let dut = &seen_by_workloads(dut, experiment, watched)?;
+    let config = &dut.config;
+    let failed = |source| RunError::Replay { label: dut.label.clone(), source };
+    // A workload that cannot be opened shall not wait for an hour of preconditioning to say so.
     let workload = experiment.workload.open(config, 0).map_err(|error| failed(error.into()))?;
     let mut sent = match &experiment.subtests {
         None => Sent::Whole(workload),
@@ -384,16 +384,16 @@ fn run_drive(
         return Err(failed(ReplayError::NotVerified { set: set.name }));
     }
 
-    let refused = |source| RunError::Recording { label: entrant.label.clone(), source };
+    let refused = |source| RunError::Recording { label: dut.label.clone(), source };
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
     let mut verifier = experiment.verify.then(|| Verifier::new(config.address_bytes() / ssdlab_base::SECTOR_BYTES));
-    let Some((mut stack, mut aged, struck)) = stack::preconditioned(experiment, entrant, verifier.as_mut(), control)?
+    let Some((mut stack, mut aged, struck)) = stack::preconditioned(experiment, dut, verifier.as_mut(), control)?
     else {
         return Ok(None);
     };
     let wall_precondition_s = started.elapsed().as_secs_f64();
-    if experiment.age.may_leave_holes() {
+    if experiment.preconditioning.may_leave_holes() {
         aged.mapped = Some(parts::mapped(stack.look()));
     }
 
@@ -410,7 +410,7 @@ fn run_drive(
         recorder.breakdown = Some(Box::new(Gathered::new(options, lanes)));
         stack.administration().record_paths(true);
     }
-    let theirs = observe.map(|observe| observe(&entrant.label, &config.flash.geometry));
+    let theirs = observe.map(|observe| observe(&dut.label, &config.flash.geometry));
     let observer: Option<Box<dyn Observer>> = match (theirs, watch.as_ref().map(Watch::observer)) {
         (Some(theirs), Some(ours)) => Some(Box::new(Both(theirs, ours))),
         (theirs, ours) => theirs.or(ours),
@@ -418,7 +418,7 @@ fn run_drive(
     if let (Some(observer), Some(first)) = (observer, stack.administration().parts_mut().into_iter().next()) {
         first.drive.observe(Some(observer));
     }
-    control.progress.begin(&entrant.label, Phase::Run);
+    control.progress.begin(&dut.label, Phase::Run);
     let was_read_only = stack.look().is_read_only();
     let space_before = FreeSpace::of(stack.look());
     let smart_before = parts::logs(stack.parts(), experiment.seed);
@@ -461,8 +461,8 @@ fn run_drive(
         circumstances: Circumstances {
             is_trace: experiment.workload.is_trace(),
             is_clocked: experiment.workload.is_clocked(),
-            is_steady_of_this: matches!(experiment.age, Age::Steady),
-            is_aged_by_workload: matches!(experiment.age, Age::Workload(_)),
+            is_steady_of_this: matches!(experiment.preconditioning, Preconditioning::Steady),
+            is_aged_by_workload: matches!(experiment.preconditioning, Preconditioning::Workload(_)),
             was_read_only,
             space_before,
             collects_by_policy,
@@ -471,7 +471,7 @@ fn run_drive(
     };
     // Closed forms know nothing of what a host makes of a workload, nor of collection of a design's own.
     let uniform = experiment.host.is_none() && collects_by_policy && experiment.workload.is_uniform_overwrites(config);
-    Ok(Some(summary::summarise(entrant, measured, uniform, experiment.seed)))
+    Ok(Some(summary::summarise(dut, measured, uniform, experiment.seed)))
 }
 
 /// The run through a host, a verifier, or both.

@@ -1,10 +1,10 @@
-//! An experiment: drives, a workload and an age, run to results, tables and reports.
+//! An experiment: devices under test, a workload and a preconditioning, run to results, tables and reports.
 //!
 //! ```text
-//!   Entrant + WorkloadSource + Age --experiment::run--> RunResult --+-- table      a person reads it
-//!      |            |                                               +-- output     result.json, CSV, Parquet
-//!      |            +-- replay: the loop, with checks               +-- report     report.html
-//!      +-- precondition, snapshot: the drive's age
+//!   DeviceUnderTest + WorkloadSource + Preconditioning --experiment::run--> RunResult --+-- table   a person reads it
+//!                     |                |                                                +-- output  result.json, CSV, Parquet
+//!                     |                +-- precondition, snapshot: the drive's state    +-- report  report.html
+//!                     +-- replay: the loop, with checks
 //! ```
 //!
 //! This crate drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
@@ -47,10 +47,10 @@ mod verify;
 pub use breakdown::Breakdown;
 pub use date::utc;
 pub use experiment::{
-    Asked, Entrant, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
+    Asked, DeviceUnderTest, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
 };
 pub use memory::Memory;
-pub use precondition::Age;
+pub use precondition::Preconditioning;
 pub use progress::{Control, Phase, Progress, Quiet};
 pub use ready_busy::{ReadyBusy, Recording};
 pub use result::{DeviceResult, RunResult};

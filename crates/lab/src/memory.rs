@@ -8,7 +8,7 @@ use ssdlab_workload::Demand;
 
 use crate::breakdown::SLOW_BYTES;
 use crate::experiment::{Experiment, RunError, seen_by_workloads};
-use crate::precondition::Age;
+use crate::precondition::Preconditioning;
 use crate::timeline;
 use crate::verify::Verifier;
 
@@ -89,28 +89,28 @@ impl Experiment<'_> {
     /// # Errors
     /// A design that is not known.
     pub fn memory(&self) -> Result<Vec<Memory>, RunError> {
-        let of = |entrant: &crate::Entrant| {
-            let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
-            self.memory_of(entrant).map_err(refused)
+        let of = |dut: &crate::DeviceUnderTest| {
+            let refused = |source| RunError::Drive { label: dut.label.clone(), source };
+            self.memory_of(dut).map_err(refused)
         };
         self.drives.iter().map(of).collect()
     }
 
-    pub(crate) fn memory_of(&self, entrant: &crate::Entrant) -> Result<Memory, DriveError> {
+    pub(crate) fn memory_of(&self, dut: &crate::DeviceUnderTest) -> Result<Memory, DriveError> {
         let mut memory = match self.host {
-            Some(host) => Memory::of_stack(&entrant.label, &entrant.config, host, self.verify),
-            None => Memory::of(&entrant.label, &entrant.config, self.verify),
+            Some(host) => Memory::of_stack(&dut.label, &dut.config, host, self.verify),
+            None => Memory::of(&dut.label, &dut.config, self.verify),
         }?;
         // A drive or a stack that cannot be built is the run's to refuse: nothing can be planned on it.
-        if let Ok(seen) = seen_by_workloads(entrant, self, false) {
+        if let Ok(seen) = seen_by_workloads(dut, self, false) {
             memory.parts = self.parts(&seen.config);
         }
         Ok(memory)
     }
 
     /// Requests that may be in flight in a run of this drive; how many a trace has in flight, only the run shows.
-    pub(crate) fn in_flight_max(&self, entrant: &crate::Entrant) -> u64 {
-        let Ok(memory) = self.memory_of(entrant) else { return u64::MAX };
+    pub(crate) fn in_flight_max(&self, dut: &crate::DeviceUnderTest) -> u64 {
+        let Ok(memory) = self.memory_of(dut) else { return u64::MAX };
         let rest = memory.parts.iter().filter(|(part, _)| !matches!(part, Part::InFlight(_))).map(|(_, bytes)| bytes);
         let taken = rest.fold(memory.drive.saturating_add(memory.expected), |sum, bytes| sum.saturating_add(*bytes));
         let left = self.memory_bytes.saturating_sub(taken.saturating_add(BESIDES));
@@ -137,8 +137,8 @@ impl Experiment<'_> {
     fn parts(&self, config: &DriveConfig) -> Vec<(Part, u64)> {
         let demand = self.workload.demand(config);
         // They are opened for one pass at a time, of which the measured one is opened first.
-        let aged_by = match self.age {
-            Age::Steady => Some(self.workload),
+        let aged_by = match self.preconditioning {
+            Preconditioning::Steady => Some(self.workload),
             age => age.source(),
         };
         let initial = self.subtests.as_ref().and_then(|subtests| subtests.initial);

@@ -1,4 +1,4 @@
-//! Bringing a drive to a stated age before the run: a functional fast-forward in which operations take no time.
+//! Bringing a drive to a stated state before the run: a functional fast-forward in which operations take no time.
 //!
 //! - `none`: fresh from the factory.
 //! - `fill`: the whole user capacity is written once, in order, in large requests.
@@ -9,7 +9,7 @@
 //! - a workload of its own: that workload once, on an empty drive.
 //! - `fill+WORKLOAD`: the same on a filled one.
 //!
-//! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All ages but `none` end
+//! Virtual time stands still, so nothing happens in idle time: no background garbage collection. All kinds but `none` end
 //! with a flush. Afterwards the drive's statistics and clock are reset; only its data, map and wear remain. A drive aged
 //! to its steady state then gets its write buffer filled again, whether it comes from a snapshot or not.
 //!
@@ -48,7 +48,7 @@ const TURNS_PER_LOOK: u64 = 64;
 /// A window holds at least this many mapping units: fewer leave more than 1 % to chance.
 const WINDOW_UNITS_MIN: u64 = 1 << 18;
 
-/// The pass of the workload that fills the write buffer: none of those that age.
+/// The pass of the workload that fills the write buffer: none of those that precondition.
 const WARMING_PASS: u64 = u64::MAX;
 
 /// Windows that must agree.
@@ -74,9 +74,9 @@ const CAPACITIES_MIN: u64 = 3;
 /// A workload that sends so many requests without a write is taken for one that does not write.
 const READS_IN_A_ROW_MAX: u64 = 4_000_000;
 
-/// The age of a drive before the run.
+/// The state that a drive is brought to before the run.
 #[derive(Clone, Copy)]
-pub enum Age<'a> {
+pub enum Preconditioning<'a> {
     /// Fresh.
     None,
     /// Written once, in order.
@@ -93,39 +93,41 @@ pub enum Age<'a> {
     FilledThen(&'a dyn WorkloadSource),
 }
 
-impl<'a> Age<'a> {
-    /// Everything that decides the age of a drive, for the name of a snapshot; `None` where there is nothing to keep.
+impl<'a> Preconditioning<'a> {
+    /// Everything that decides the state of a drive, for the name of a snapshot; `None` where there is nothing to keep.
     pub(crate) fn identity(&self, measured: &dyn WorkloadSource) -> Option<String> {
         match self {
-            Age::None => None,
-            Age::Fill => Some("fill".to_string()),
-            Age::Touched => Some(format!("footprint {}", measured.identity())),
-            Age::Steady => Some(format!("steady {}", measured.identity())),
-            // `Steady` and `SteadyUnder` of one workload are one age, so both give the same text.
-            Age::SteadyUnder(source) => Some(format!("steady {}", source.identity())),
-            Age::Workload(source) => Some(format!("workload {}", source.identity())),
-            Age::FilledThen(source) => Some(format!("fill, workload {}", source.identity())),
+            Preconditioning::None => None,
+            Preconditioning::Fill => Some("fill".to_string()),
+            Preconditioning::Touched => Some(format!("footprint {}", measured.identity())),
+            Preconditioning::Steady => Some(format!("steady {}", measured.identity())),
+            // `Steady` and `SteadyUnder` of one workload lead to one state, so both give the same text.
+            Preconditioning::SteadyUnder(source) => Some(format!("steady {}", source.identity())),
+            Preconditioning::Workload(source) => Some(format!("workload {}", source.identity())),
+            Preconditioning::FilledThen(source) => Some(format!("fill, workload {}", source.identity())),
         }
     }
 
-    /// The workload of its own that it is brought about by; nothing for other ages.
+    /// The workload of its own that it is brought about by; nothing for other kinds.
     pub(crate) fn source(&self) -> Option<&'a dyn WorkloadSource> {
         match self {
-            Age::SteadyUnder(source) | Age::Workload(source) | Age::FilledThen(source) => Some(*source),
-            Age::None | Age::Fill | Age::Touched | Age::Steady => None,
+            Preconditioning::SteadyUnder(source)
+            | Preconditioning::Workload(source)
+            | Preconditioning::FilledThen(source) => Some(*source),
+            Preconditioning::None | Preconditioning::Fill | Preconditioning::Touched | Preconditioning::Steady => None,
         }
     }
 
     /// Whether it may leave a part of the drive that was never written.
     pub(crate) fn may_leave_holes(&self) -> bool {
-        matches!(self, Age::Touched | Age::Workload(_))
+        matches!(self, Preconditioning::Touched | Preconditioning::Workload(_))
     }
 
-    /// The workload whose steady state this is; nothing for other ages.
+    /// The workload whose steady state this is; nothing for other kinds.
     pub(crate) fn steady_under(&self, measured: &'a dyn WorkloadSource) -> Option<&'a dyn WorkloadSource> {
         match self {
-            Age::Steady => Some(measured),
-            Age::SteadyUnder(source) => Some(*source),
+            Preconditioning::Steady => Some(measured),
+            Preconditioning::SteadyUnder(source) => Some(*source),
             _ => None,
         }
     }
@@ -231,9 +233,9 @@ fn spread(values: &[f64]) -> f64 {
     most - least
 }
 
-/// Whether ageing reached its end.
+/// Whether preconditioning reached its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aged {
+pub(crate) enum Ended {
     /// Yes.
     Done,
     /// The stop flag was set.
@@ -249,7 +251,7 @@ pub(crate) struct Interruptible<'a, 'b> {
     pub(crate) keeper: Option<&'a mut Keeper<'b>>,
 }
 
-/// Brings a drive, fresh or resumed, or a fresh stack to `age`; `config` describes it to workloads, `name` is for the
+/// Brings a drive, fresh or resumed, or a fresh stack to the state that `preconditioning` asks for; `config` describes it to workloads, `name` is for the
 /// progress, `measured` is the workload that follows. With a `verifier`, everything that is written goes through it.
 #[expect(
     clippy::too_many_arguments,
@@ -258,15 +260,15 @@ pub(crate) struct Interruptible<'a, 'b> {
 pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
     drive: &mut D,
     config: &DriveConfig,
-    age: &Age<'_>,
+    preconditioning: &Preconditioning<'_>,
     name: &str,
     measured: &dyn WorkloadSource,
     verifier: Option<&mut Verifier>,
     interruptible: Interruptible<'_, '_>,
     control: &Control<'_>,
-) -> Result<(Aged, Precondition), ReplayError> {
+) -> Result<(Ended, Precondition), ReplayError> {
     let timed = config.timed;
-    if !matches!(age, Age::None | Age::Fill) {
+    if !matches!(preconditioning, Preconditioning::None | Preconditioning::Fill) {
         let has_segments = drive.command_set().is_some_and(|set| set.name == SEGMENTS.name);
         if drive.zones().is_some() {
             return Err(ReplayError::WritePointers { regions: "zones" });
@@ -275,40 +277,40 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
             return Err(ReplayError::WritePointers { regions: "segments" });
         }
     }
-    let mut ageing = Ageing::new(drive, config, verifier, control);
-    ageing.keeper = interruptible.keeper;
-    ageing.go_on_from(interruptible.from);
-    ageing.drive.set_timed(false);
-    let aged = match age {
-        Age::None => Aged::Done,
-        Age::Fill => ageing.fill(name),
-        Age::Touched => {
+    let mut preconditioner = Preconditioner::new(drive, config, verifier, control);
+    preconditioner.keeper = interruptible.keeper;
+    preconditioner.go_on_from(interruptible.from);
+    preconditioner.drive.set_timed(false);
+    let aged = match preconditioning {
+        Preconditioning::None => Ended::Done,
+        Preconditioning::Fill => preconditioner.fill(name),
+        Preconditioning::Touched => {
             let mut touched = touched::Touched::of(measured, config)?;
-            ageing.once(name, &mut touched)?
+            preconditioner.once(name, &mut touched)?
         }
-        Age::Steady | Age::SteadyUnder(_) => match ageing.fill(name) {
-            Aged::Done => ageing.steady(name, age.steady_under(measured).unwrap_or(measured))?,
-            Aged::Stopped => Aged::Stopped,
+        Preconditioning::Steady | Preconditioning::SteadyUnder(_) => match preconditioner.fill(name) {
+            Ended::Done => preconditioner.steady(name, preconditioning.steady_under(measured).unwrap_or(measured))?,
+            Ended::Stopped => Ended::Stopped,
         },
-        Age::Workload(source) => {
+        Preconditioning::Workload(source) => {
             let mut workload = source.open(config, 0)?;
-            ageing.once(name, &mut *workload)?
+            preconditioner.once(name, &mut *workload)?
         }
-        Age::FilledThen(source) => match ageing.fill(name) {
-            Aged::Done => {
+        Preconditioning::FilledThen(source) => match preconditioner.fill(name) {
+            Ended::Done => {
                 let mut workload = source.open(config, 0)?;
-                ageing.once(name, &mut *workload)?
+                preconditioner.once(name, &mut *workload)?
             }
-            Aged::Stopped => Aged::Stopped,
+            Ended::Stopped => Ended::Stopped,
         },
     };
-    if aged == Aged::Done && !matches!(age, Age::None) {
+    if aged == Ended::Done && !matches!(preconditioning, Preconditioning::None) {
         // What is in the write buffer goes to flash, where a snapshot finds it.
-        ageing.send(Request::new(Op::Flush, 0, 0));
-        ageing.settle();
+        preconditioner.send(Request::new(Op::Flush, 0, 0));
+        preconditioner.settle();
     }
-    ageing.tell_refusals();
-    let mut record = ageing.record;
+    preconditioner.tell_refusals();
+    let mut record = preconditioner.record;
     record.capacity_bytes = SECTOR_BYTES * drive.zones().map_or(drive.sectors(), |shape| shape.writable_sectors());
     drive.set_timed(timed);
     drive.reset_statistics();
@@ -323,23 +325,23 @@ pub(crate) fn warm_buffer<D: BlockDevice + Administration + ?Sized>(
     measured: &dyn WorkloadSource,
     verifier: Option<&mut Verifier>,
     control: &Control<'_>,
-) -> Result<Aged, ReplayError> {
+) -> Result<Ended, ReplayError> {
     let buffer = |config: &DriveConfig| if config.buffer.policy == "none" { 0 } else { config.buffer.bytes };
     let mut end = 2 * drive.parts().iter().map(|part| buffer(part.drive.config())).sum::<u64>();
     if end == 0 {
-        return Ok(Aged::Done);
+        return Ok(Ended::Done);
     }
     let timed = config.timed;
     let mut workload = measured.open(config, WARMING_PASS)?;
-    let mut ageing = Ageing::new(drive, config, verifier, control);
-    ageing.drive.set_timed(false);
-    let ended = ageing.pass(&mut *workload, &mut end, &mut |_| None)?;
+    let mut preconditioner = Preconditioner::new(drive, config, verifier, control);
+    preconditioner.drive.set_timed(false);
+    let ended = preconditioner.pass(&mut *workload, &mut end, &mut |_| None)?;
     drive.set_timed(timed);
     drive.reset_statistics();
-    Ok(if ended == Pass::Stopped { Aged::Stopped } else { Aged::Done })
+    Ok(if ended == Pass::Stopped { Ended::Stopped } else { Ended::Done })
 }
 
-struct Ageing<'a, 'k, D: ?Sized> {
+struct Preconditioner<'a, 'k, D: ?Sized> {
     drive: &'a mut D,
     config: &'a DriveConfig,
     verifier: Option<&'a mut Verifier>,
@@ -388,14 +390,14 @@ pub(crate) struct Mark {
     programmed: u64,
 }
 
-impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
+impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Preconditioner<'a, 'k, D> {
     fn new(
         drive: &'a mut D,
         config: &'a DriveConfig,
         verifier: Option<&'a mut Verifier>,
         control: &'a Control<'a>,
-    ) -> Ageing<'a, 'k, D> {
-        Ageing {
+    ) -> Preconditioner<'a, 'k, D> {
+        Preconditioner {
             has_events: drive.command_set().is_some(),
             drive,
             config,
@@ -444,7 +446,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         }
     }
 
-    fn fill(&mut self, name: &str) -> Aged {
+    fn fill(&mut self, name: &str) -> Ended {
         self.control.progress.begin(name, Phase::Fill);
         let sectors = self.drive.sectors();
         // A drive that was resumed behind its fill is full.
@@ -468,12 +470,12 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
                 let stopped = self.control.stopped();
                 self.keep_checkpoint(stopped);
                 if stopped {
-                    return Aged::Stopped;
+                    return Ended::Stopped;
                 }
             }
         }
         self.filled = None;
-        Aged::Done
+        Ended::Done
     }
 
     /// The request now, done at once.
@@ -690,25 +692,25 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         Ok(drawn)
     }
 
-    fn once(&mut self, name: &str, workload: &mut dyn Workload) -> Result<Aged, ReplayError> {
+    fn once(&mut self, name: &str, workload: &mut dyn Workload) -> Result<Ended, ReplayError> {
         const STEP: u64 = 64 << 20;
-        self.control.progress.begin(name, Phase::Age);
+        self.control.progress.begin(name, Phase::Preconditioning);
         self.filled = None;
         let mut next_look = self.record.written_bytes + STEP;
-        let ended = self.pass(workload, &mut next_look, &mut |ageing| {
-            ageing.control.progress.advance(ageing.record.written_bytes, None);
-            Some(ageing.record.written_bytes + STEP)
+        let ended = self.pass(workload, &mut next_look, &mut |preconditioner| {
+            preconditioner.control.progress.advance(preconditioner.record.written_bytes, None);
+            Some(preconditioner.record.written_bytes + STEP)
         })?;
         if ended == Pass::NoWrites {
             self.record.notes.push(format!(
                 "preconditioning stopped after {READS_IN_A_ROW_MAX} requests without a write: nothing more would change"
             ));
         }
-        Ok(if ended == Pass::Stopped { Aged::Stopped } else { Aged::Done })
+        Ok(if ended == Pass::Stopped { Ended::Stopped } else { Ended::Done })
     }
 
-    fn steady(&mut self, name: &str, measured: &dyn WorkloadSource) -> Result<Aged, ReplayError> {
-        self.control.progress.begin(name, Phase::Age);
+    fn steady(&mut self, name: &str, measured: &dyn WorkloadSource) -> Result<Ended, ReplayError> {
+        self.control.progress.begin(name, Phase::Preconditioning);
         let config = self.config;
         let user_bytes = config.user_bytes;
         let fresh = Steadiness::new(user_bytes, u64::from(config.ftl.mapping_unit));
@@ -729,7 +731,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         loop {
             // A pass may be too short to look at the flag itself.
             if self.control.stopped() {
-                return Ok(Aged::Stopped);
+                return Ok(Ended::Stopped);
             }
             let here = self.mark();
             let search = self.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
@@ -739,18 +741,21 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
             }
             let (pass, pass_start) = (search.pass, search.pass_start);
             let mut workload = measured.open(config, pass)?;
-            let ended = self.pass(&mut *workload, &mut next_look, &mut |ageing| {
-                ageing.control.progress.advance(ageing.record.written_bytes - start.written, Some(most));
-                let here = ageing.mark();
-                let mut window = ageing.search.as_ref().map_or(start, |search| search.window);
-                let (written, write_amplification) = ageing.since(window);
-                if ageing.drive.is_read_only() {
+            let ended = self.pass(&mut *workload, &mut next_look, &mut |preconditioner| {
+                preconditioner
+                    .control
+                    .progress
+                    .advance(preconditioner.record.written_bytes - start.written, Some(most));
+                let here = preconditioner.mark();
+                let mut window = preconditioner.search.as_ref().map_or(start, |search| search.window);
+                let (written, write_amplification) = preconditioner.since(window);
+                if preconditioner.drive.is_read_only() {
                     // Nothing is written any more, which would look like a write amplification that does not change.
                     return None;
                 }
                 if written >= window_bytes {
                     window = here;
-                    let search = ageing.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
+                    let search = preconditioner.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
                     search.window = here;
                     search.steadiness.window(written, write_amplification);
                     if search.steadiness.is_steady() || search.steadiness.is_exhausted() {
@@ -762,7 +767,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
             let (written, write_amplification) = self.since(pass_start);
             let search = self.search.as_mut().unwrap_or_else(|| unreachable!("the search was begun"));
             match ended {
-                Pass::Stopped => return Ok(Aged::Stopped),
+                Pass::Stopped => return Ok(Ended::Stopped),
                 Pass::NoWrites => break,
                 Pass::Whole if written == 0 => break,
                 Pass::Whole => search.steadiness.pass(written, write_amplification),
@@ -782,7 +787,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
                     .to_string(),
             );
             self.record.steady = Some(true);
-            return Ok(Aged::Done);
+            return Ok(Ended::Done);
         }
         if !steady && !self.drive.is_read_only() {
             let last: Vec<String> =
@@ -804,7 +809,7 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Ageing<'a, 'k, D> {
         }
         self.record.steady = Some(steady);
         self.record.windows = steadiness.windows;
-        Ok(Aged::Done)
+        Ok(Ended::Done)
     }
 }
 
@@ -971,11 +976,12 @@ mod tests {
         let config = description.resolve().expect("a drive");
         let stop = AtomicBool::new(false);
         let (mut drive, control) = (Fake::new(Fault::Tells), Control::new(&stop, &Quiet));
-        let age = Age::Workload(&OneByOne);
+        let preconditioning = Preconditioning::Workload(&OneByOne);
         let interruptible = Interruptible::default();
         let (aged, record) =
-            precondition(&mut drive, &config, &age, "fake", &OneByOne, None, interruptible, &control).expect("it fits");
-        assert_eq!((aged, record.notes), (Aged::Done, Vec::new()));
+            precondition(&mut drive, &config, &preconditioning, "fake", &OneByOne, None, interruptible, &control)
+                .expect("it fits");
+        assert_eq!((aged, record.notes), (Ended::Done, Vec::new()));
         assert_eq!(drive.counters().commands[..2], [33, 67]);
         assert_eq!(drive.drop_events(), 0, "what the drive told meanwhile is not the run's");
     }

@@ -10,7 +10,7 @@ pub enum Phase {
     /// Writing the drive full; in bytes.
     Fill,
     /// Overwriting until write amplification is steady; in bytes, and the total is the most it may take.
-    Age,
+    Preconditioning,
     /// Keeping the aged drive for the next run.
     Save,
     /// The measured run; in requests.
@@ -23,7 +23,7 @@ impl Phase {
         match self {
             Phase::Restore => "restoring",
             Phase::Fill => "filling",
-            Phase::Age => "preconditioning",
+            Phase::Preconditioning => "preconditioning",
             Phase::Save => "saving",
             Phase::Run => "running",
         }
@@ -31,12 +31,12 @@ impl Phase {
 
     /// What the phase counts.
     pub const fn counts_bytes(self) -> bool {
-        matches!(self, Phase::Fill | Phase::Age)
+        matches!(self, Phase::Fill | Phase::Preconditioning)
     }
 
     /// Whether the phase may be over before its total is reached.
     pub const fn may_end_early(self) -> bool {
-        matches!(self, Phase::Age)
+        matches!(self, Phase::Preconditioning)
     }
 }
 

@@ -431,9 +431,9 @@ fn send<T: BlockDevice + ?Sized>(
 ) -> Result<Sent, ReplayError> {
     let now = target.now();
     loop {
-        let foreseen = workload.foreseen();
-        if !foreseen.is_empty() {
-            target.prefetch(foreseen);
+        let lookahead = workload.lookahead();
+        if !lookahead.is_empty() {
+            target.prefetch(lookahead);
         }
         // Asking ahead of sending lets the processor fetch what the drive will need; the workload sees no difference.
         let mut gathered = 0;

@@ -1,6 +1,6 @@
 //! Aged drives, kept between runs.
 //!
-//! Ageing a drive takes longer than most runs, and the same drive is aged the same way again and again. After ageing,
+//! Preconditioning a drive takes longer than most runs, and the same drive is preconditioned the same way again and again. After preconditioning,
 //! the drive's state is written to a cache directory under a name that is the hash of everything that led to it; the
 //! next run that needs the same state reads it. A run from a snapshot gives the same result, bit for bit.
 //!
@@ -173,7 +173,7 @@ impl SnapshotCache {
         SnapshotCache { limit_bytes, ..self }
     }
 
-    /// Keeps snapshots only of drives whose ageing took at least this long.
+    /// Keeps snapshots only of drives whose preconditioning took at least this long.
     #[must_use]
     pub fn worth_keeping(self, worth_keeping: Duration) -> SnapshotCache {
         SnapshotCache { worth_keeping, ..self }
@@ -189,7 +189,7 @@ impl SnapshotCache {
         self.checkpoint_every
     }
 
-    /// Whether ageing that took this long is worth a snapshot.
+    /// Whether preconditioning that took this long is worth a snapshot.
     pub fn is_worth(&self, took: Duration) -> bool {
         took >= self.worth_keeping
     }

@@ -22,7 +22,7 @@ pub enum InZones {
 
 /// A workload that can be opened for one drive after another, and for several at a time.
 pub trait WorkloadSource: Sync {
-    /// The workload from its beginning, for this drive. Pass 0 is the measured run; the passes of ageing to the steady
+    /// The workload from its beginning, for this drive. Pass 0 is the measured run; the passes of preconditioning to the steady
     /// state count from 1, and a generator must draw other numbers in each (a trace is the same in all).
     fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError>;
 

@@ -371,9 +371,9 @@ impl Workload for Divided<'_> {
         }
     }
 
-    fn foreseen(&mut self) -> &[ssdlab_base::Request] {
+    fn lookahead(&mut self) -> &[ssdlab_base::Request] {
         match self.state {
-            State::Sending => self.inner.foreseen(),
+            State::Sending => self.inner.lookahead(),
             _ => &[],
         }
     }

@@ -246,7 +246,7 @@ impl Verifier {
                 let found = cell.map_or("nothing".to_string(), named);
                 self.first_wrong = Some(format!(
                     "the first is sector {sector}, in a read of {} sectors from {} that arrived at {}: it held {found} \
-                     in place of {} (commands count from 1, those of ageing included)",
+                     in place of {} (commands count from 1, those of preconditioning included)",
                     request.sectors,
                     request.sector,
                     request.at,

@@ -4,14 +4,14 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, assert_checks_hold, drive, entrants, experiment, run};
+use common::{Random, assert_checks_hold, drive, duts, experiment, run};
 use ssdlab_device::Allocation;
 use ssdlab_device::path::{Part, Stage};
 use ssdlab_flash::Stay;
 use ssdlab_host::Host;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::result::{LatencySplit, LatencySummary};
-use ssdlab_lab::{Age, Breakdown, Control, Experiment, Quiet, run_into};
+use ssdlab_lab::{Breakdown, Control, Experiment, Preconditioning, Quiet, run_into};
 
 const SLOWEST: Option<Breakdown> = Some(Breakdown { slowest: 20 });
 
@@ -23,10 +23,10 @@ fn sum(split: &LatencySplit) -> f64 {
 fn the_breakdown_agrees_with_the_latencies_and_changes_nothing_else() {
     let mut buffered = drive("buffered");
     (buffered.buffer.policy, buffered.buffer.bytes) = ("lru".to_string(), 1 << 20);
-    let drives = entrants(&[drive("plain"), buffered]);
+    let drives = duts(&[drive("plain"), buffered]);
     let workload = Random::mixed(60_000);
-    let plain = run(&experiment(&drives, &workload, Age::Fill));
-    let result = run(&Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) });
+    let plain = run(&experiment(&drives, &workload, Preconditioning::Fill));
+    let result = run(&Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Preconditioning::Fill) });
     assert_checks_hold(&result);
     for (device, plain) in result.devices.iter().zip(&plain.devices) {
         assert!(device.checks.iter().any(|check| check.name == "latency_parts_equal_latency"));
@@ -68,12 +68,12 @@ fn the_breakdown_agrees_with_the_latencies_and_changes_nothing_else() {
 fn time_in_the_host_s_layers_is_a_part_of_its_own() {
     let host = Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml");
     let host = host.expect("a host");
-    let drives = entrants(&[drive("plain")]);
+    let drives = duts(&[drive("plain")]);
     let workload = Random { depth: 64, ..Random::mixed(30_000) };
     let through = || Experiment {
         host: Some(&host),
         breakdown: Some(Breakdown { slowest: 0 }),
-        ..experiment(&drives, &workload, Age::Fill)
+        ..experiment(&drives, &workload, Preconditioning::Fill)
     };
     let result = run(&through());
     assert_checks_hold(&result);
@@ -102,7 +102,7 @@ fn the_parts_of_requests_through_every_layer_add_up() {
             _ => {}
         }
         small.user_bytes = if layer == "append" { 24 } else { 8 } * 4 * 64 * small.flash.geometry.page_bytes as u64;
-        let drives = entrants(&[small]);
+        let drives = duts(&[small]);
         let keys = match layer {
             "stripe" | "mirror" => "drives = 2\n",
             "restoring" => "log = \"256k\"\n",
@@ -110,7 +110,11 @@ fn the_parts_of_requests_through_every_layer_add_up() {
         };
         let host = Host::parse(&format!("[[layer]]\nkind = \"{layer}\"\n{keys}"), "host.toml").expect("a host");
         let workload = Random { depth: 256, flush_every: 20, ..Random::mixed(20_000) };
-        let asked = Experiment { host: Some(&host), breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
+        let asked = Experiment {
+            host: Some(&host),
+            breakdown: SLOWEST,
+            ..experiment(&drives, &workload, Preconditioning::Fill)
+        };
         let result = run(&asked);
         assert_checks_hold(&result);
         let checks = &result.devices[0].checks;
@@ -153,7 +157,7 @@ fn the_parts_of_requests_through_layers_above_layers_add_up() {
             }
             let blocks = if below == "append" { 24 } else { 8 };
             small.user_bytes = blocks * 4 * 64 * u64::from(small.flash.geometry.page_bytes);
-            let drives = entrants(&[small]);
+            let drives = duts(&[small]);
             let keys = |layer: &str| match layer {
                 "restoring" => "log = \"256k\"\n",
                 "mirror" => "region = \"64k\"\n",
@@ -164,8 +168,11 @@ fn the_parts_of_requests_through_layers_above_layers_add_up() {
             let text = format!("[[layer]]\nkind = \"{above}\"\n{}{inner}", keys(above));
             let host = Host::parse(&text, "host.toml").expect("a host");
             let workload = Random { depth: 64, flush_every: 20, ..Random::mixed(2_000) };
-            let asked =
-                Experiment { host: Some(&host), breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
+            let asked = Experiment {
+                host: Some(&host),
+                breakdown: SLOWEST,
+                ..experiment(&drives, &workload, Preconditioning::Fill)
+            };
             let result = run(&asked);
             assert_checks_hold(&result);
             let checks = &result.devices[0].checks;
@@ -200,8 +207,9 @@ fn every_part_is_documented() {
 fn a_drive_without_time_has_no_breakdown() {
     let mut config = drive("counting");
     config.timed = false;
-    let drives = entrants(&[config]);
-    let result = run(&Experiment { breakdown: SLOWEST, ..experiment(&drives, &Random::mixed(10_000), Age::Fill) });
+    let drives = duts(&[config]);
+    let result =
+        run(&Experiment { breakdown: SLOWEST, ..experiment(&drives, &Random::mixed(10_000), Preconditioning::Fill) });
     assert_checks_hold(&result);
     assert!(result.devices[0].latency_breakdown.is_none());
 }
@@ -210,12 +218,12 @@ fn a_drive_without_time_has_no_breakdown() {
 fn the_requests_of_a_window_are_in_the_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let drives = entrants(&[drive("plain"), drive("other")]);
+    let drives = duts(&[drive("plain"), drive("other")]);
     let workload = Random::mixed(20_000);
     let window: TraceWindow = "10ms..14ms".parse().expect("a window");
     let (stop, progress) = (AtomicBool::new(false), Quiet);
     let control = Control::new(&stop, &progress);
-    let asked = Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Age::Fill) };
+    let asked = Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Preconditioning::Fill) };
     let outcome = run_into(&asked, &out, Some(window), &control).expect("it runs");
     outcome.written.expect("it is written");
     let text = std::fs::read_to_string(out.join("trace.json")).expect("a trace");

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{Random, UNIT, assert_checks_hold, drive, entrants, experiment, run};
+use common::{Random, UNIT, assert_checks_hold, drive, duts, experiment, run};
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, Settings};
 use ssdlab_flash::Contents;
 use ssdlab_lab::result::RunResult;
-use ssdlab_lab::{Age, Breakdown, Experiment};
+use ssdlab_lab::{Breakdown, Experiment, Preconditioning};
 use ssdlab_workload::replay::Fit;
 use ssdlab_workload::{Next, OpenOptions, Workload, open};
 
@@ -130,11 +130,11 @@ fn beside_page() -> RunResult {
     let timed = |config: DriveConfig, name: &str| DriveConfig { name: name.to_string(), timed: true, ..config };
     let mut page = timed(config(0), "page");
     (page.ftl.design, page.ftl.own) = ("page".to_string(), Settings::default());
-    let drives = entrants(&[timed(config(40), "cached"), page]);
+    let drives = duts(&[timed(config(40), "cached"), page]);
     // One at a time: places of the cache that a page is on its way to hold nothing.
     let workload = Random { depth: 1, ..Random::mixed(20_000) };
     let breakdown = Some(Breakdown { slowest: 0 });
-    let result = run(&Experiment { breakdown, ..experiment(&drives, &workload, Age::Fill) });
+    let result = run(&Experiment { breakdown, ..experiment(&drives, &workload, Preconditioning::Fill) });
     assert_checks_hold(&result);
     result
 }

@@ -4,10 +4,10 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use common::{assert_checks_hold, drive, entrants, experiment, run};
+use common::{assert_checks_hold, drive, duts, experiment, run};
 use ssdlab_device::{DriveConfig, Settings};
 use ssdlab_host::Host;
-use ssdlab_lab::{Age, Control, Experiment, Quiet, WorkloadSource};
+use ssdlab_lab::{Control, Experiment, Preconditioning, Quiet, WorkloadSource};
 use ssdlab_workload::replay::{ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;
 use ssdlab_workload::{Workload, WorkloadError};
@@ -56,10 +56,10 @@ fn tagged(name: &str) -> DriveConfig {
 
 #[test]
 fn commands_of_a_trace_are_executed_verified_and_counted_by_name() {
-    let drives = entrants(&[tagged("tagged")]);
+    let drives = duts(&[tagged("tagged")]);
     let workload = commands();
-    let plain = run(&experiment(&drives, &workload, Age::None));
-    let verified = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::None) });
+    let plain = run(&experiment(&drives, &workload, Preconditioning::None));
+    let verified = run(&Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::None) });
     assert_checks_hold(&plain);
     assert_checks_hold(&verified);
     for device in [&plain.devices[0], &verified.devices[0]] {
@@ -80,10 +80,10 @@ fn commands_of_a_trace_are_executed_verified_and_counted_by_name() {
 
 #[test]
 fn a_scheduler_joins_what_the_set_lets_it_join_and_gives_each_its_answer() {
-    let drives = entrants(&[tagged("tagged")]);
+    let drives = duts(&[tagged("tagged")]);
     let host = Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 1\n", "host.toml").expect("a host");
     let workload = commands();
-    let through = || Experiment { host: Some(&host), ..experiment(&drives, &workload, Age::None) };
+    let through = || Experiment { host: Some(&host), ..experiment(&drives, &workload, Preconditioning::None) };
     let result = run(&Experiment { verify: true, ..through() });
     assert_checks_hold(&result);
     let device = &result.devices[0];
@@ -100,15 +100,15 @@ fn a_scheduler_joins_what_the_set_lets_it_join_and_gives_each_its_answer() {
 fn a_drive_without_the_set_is_refused_and_so_is_preconditioning_with_it() {
     let workload = commands();
     let stop = AtomicBool::new(false);
-    let refused = |drives: &[DriveConfig], age: Age<'_>| {
-        let drives = entrants(drives);
-        ssdlab_lab::run(&experiment(&drives, &workload, age), None, &Control::new(&stop, &Quiet))
+    let refused = |drives: &[DriveConfig], preconditioning: Preconditioning<'_>| {
+        let drives = duts(drives);
+        ssdlab_lab::run(&experiment(&drives, &workload, preconditioning), None, &Control::new(&stop, &Quiet))
             .expect_err("refused")
             .to_string()
     };
-    let error = refused(&[drive("plain")], Age::None);
+    let error = refused(&[drive("plain")], Preconditioning::None);
     assert!(error.contains("plain") && error.contains("'tags'") && error.contains("block I/O only"), "{error}");
-    let error = refused(&[tagged("tagged")], Age::Workload(&workload));
+    let error = refused(&[tagged("tagged")], Preconditioning::Workload(&workload));
     assert!(error.contains("preconditioning sends block I/O only"), "{error}");
 }
 
@@ -119,9 +119,9 @@ fn commands_that_move_units_are_refused_under_verify() {
     config.ftl.design = "shrd".to_string();
     config.ftl.own = Settings::default().with("rwlb", 131_072_u64);
     let workload = Text(format!("0,shrd:twrite-data,{},4096\n", config.user_bytes));
-    let drives = entrants(&[config]);
+    let drives = duts(&[config]);
     let stop = AtomicBool::new(false);
-    let verified = Experiment { verify: true, ..experiment(&drives, &workload, Age::None) };
+    let verified = Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::None) };
     let error = ssdlab_lab::run(&verified, None, &Control::new(&stop, &Quiet)).expect_err("refused").to_string();
     assert!(error.contains("the set 'shrd'") && error.contains("without --verify"), "{error}");
 }

@@ -2,18 +2,18 @@
 
 mod common;
 
-use common::{Random, drive, entrants, experiment, run};
+use common::{Random, drive, duts, experiment, run};
 use ssdlab_base::Nanos;
 use ssdlab_device::{Allocation, DriveConfig, Pacing, Settings, Superblock};
 use ssdlab_flash::{Latency, SchedulerKind};
 use ssdlab_host::Host;
 use ssdlab_lab::conclusions::conclusions;
 use ssdlab_lab::result::MapCache;
-use ssdlab_lab::{Age, Breakdown, Experiment, RunResult};
+use ssdlab_lab::{Breakdown, Experiment, Preconditioning, RunResult};
 
-fn with_breakdown(drives: &[DriveConfig], workload: Random, age: Age<'_>) -> RunResult {
+fn with_breakdown(drives: &[DriveConfig], workload: Random, preconditioning: Preconditioning<'_>) -> RunResult {
     let breakdown = Some(Breakdown { slowest: 0 });
-    run(&Experiment { breakdown, ..experiment(&entrants(drives), &workload, age) })
+    run(&Experiment { breakdown, ..experiment(&duts(drives), &workload, preconditioning) })
 }
 
 fn only<'a>(said: &'a [String], words: &str) -> &'a str {
@@ -30,7 +30,7 @@ fn the_slowest_drive_is_named_with_what_makes_it_slow() {
     let mut slow = drive("slow");
     slow.flash.timing.program = vec![Latency { min: Nanos::from_ms(2), max: Nanos::from_ms(2) }];
     let workload = Random { depth: 1, ..Random::writes(2_000) };
-    let result = with_breakdown(&[quick.clone(), slow.clone()], workload, Age::None);
+    let result = with_breakdown(&[quick.clone(), slow.clone()], workload, Preconditioning::None);
     let mean = |index: usize| result.devices[index].latency_ns.all.expect("requests").mean;
     let ratio = format!("{:.2} times as long as on quick", mean(1) / mean(0));
     let said = conclusions(&result);
@@ -38,13 +38,13 @@ fn the_slowest_drive_is_named_with_what_makes_it_slow() {
     assert!(sentence.starts_with("slow is the slowest") && sentence.contains(&ratio), "{sentence}");
     assert!(sentence.contains(" % array program"), "{sentence}");
     // Without a breakdown what is counted in any case says it.
-    let result = run(&experiment(&entrants(&[quick.clone(), slow]), &workload, Age::None));
+    let result = run(&experiment(&duts(&[quick.clone(), slow]), &workload, Preconditioning::None));
     let busy = result.devices[1].utilization.dies.iter().sum::<f64>() / 4.0 * 100.0;
     let sentence = &conclusions(&result)[0];
     assert!(sentence.contains(&format!("dies are busy for {busy:.1} % of the run")), "{sentence}");
     // Equal drives are not told apart.
     let twin = DriveConfig { name: "twin".to_string(), ..quick.clone() };
-    let sentence = conclusions(&run(&experiment(&entrants(&[quick, twin]), &workload, Age::None))).remove(0);
+    let sentence = conclusions(&run(&experiment(&duts(&[quick, twin]), &workload, Preconditioning::None))).remove(0);
     assert!(sentence.contains("on all 2 drives within 5 %"), "{sentence}");
 }
 
@@ -52,7 +52,7 @@ fn the_slowest_drive_is_named_with_what_makes_it_slow() {
 #[test]
 fn a_kind_of_request_that_is_slow_on_another_drive_is_named() {
     let alike = ["one", "two"].map(drive);
-    let mut result = run(&experiment(&entrants(&alike), &Random::mixed(20_000), Age::Fill));
+    let mut result = run(&experiment(&duts(&alike), &Random::mixed(20_000), Preconditioning::Fill));
     assert!(conclusions(&result).iter().all(|sentence| !sentence.starts_with("But ")));
     let [one, two] = &mut result.devices[..] else { panic!("two drives") };
     one.latency_ns.all.as_mut().expect("requests").mean *= 1.01;
@@ -70,10 +70,11 @@ fn a_kind_of_request_that_is_slow_on_another_drive_is_named() {
 fn waits_of_a_paced_drive_are_not_called_waits_for_a_free_block() {
     let mut paced = drive("paced");
     paced.gc.pacing = Pacing::Proportional;
-    let drives = entrants(&[paced]);
+    let drives = duts(&[paced]);
     let workload = Random::writes(60_000);
     for breakdown in [None, Some(Breakdown { slowest: 0 })] {
-        let said = conclusions(&run(&Experiment { breakdown, ..experiment(&drives, &workload, Age::Fill) }));
+        let said =
+            conclusions(&run(&Experiment { breakdown, ..experiment(&drives, &workload, Preconditioning::Fill) }));
         assert!(said[0].contains("for garbage collection to keep pace"), "{said:#?}");
         assert!(!said[0].contains("for a free block"), "{said:#?}");
     }
@@ -83,7 +84,7 @@ fn waits_of_a_paced_drive_are_not_called_waits_for_a_free_block() {
 fn what_a_written_byte_costs_is_said_by_cause_and_beside_theory() {
     let mut greedy = drive("greedy");
     greedy.ftl.superblock = Superblock::None;
-    let result = run(&experiment(&entrants(&[greedy]), &Random::writes(60_000), Age::Fill));
+    let result = run(&experiment(&duts(&[greedy]), &Random::writes(60_000), Preconditioning::Fill));
     let device = &result.devices[0];
     let amplification = device.write_amplification.as_ref().expect("writes");
     let gc = amplification.by_cause.get("gc").copied().expect("it collects");
@@ -94,7 +95,7 @@ fn what_a_written_byte_costs_is_said_by_cause_and_beside_theory() {
     assert!(sentence.starts_with(&expected), "{sentence}");
     // Of a workload without writes nothing is said.
     let reads = Random { read_percent: 100, ..Random::writes(2_000) };
-    let said = conclusions(&run(&experiment(&entrants(&[drive("read")]), &reads, Age::Fill)));
+    let said = conclusions(&run(&experiment(&duts(&[drive("read")]), &reads, Preconditioning::Fill)));
     assert!(said.iter().all(|sentence| !sentence.contains("amplification")), "{said:#?}");
 }
 
@@ -107,7 +108,7 @@ fn drives_that_differ_by_their_victim_policy_are_told_how_valid_their_victims_we
         config
     };
     let drives = ["greedy", "fifo"].map(of_policy);
-    let result = run(&experiment(&entrants(&drives), &Random::writes(60_000), Age::Fill));
+    let result = run(&experiment(&duts(&drives), &Random::writes(60_000), Preconditioning::Fill));
     let [greedy, fifo] = [0, 1].map(|index| {
         let share = result.devices[index].victim_valid_share().expect("it collects");
         assert_eq!(Some(&share), result.devices[index].design.get("victim_valid_share"));
@@ -125,8 +126,8 @@ fn drives_that_differ_by_their_victim_policy_are_told_how_valid_their_victims_we
     let mut larger = drives.clone();
     larger[1].user_bytes /= 2;
     let others = [
-        run(&experiment(&entrants(&larger), &Random::writes(60_000), Age::Fill)),
-        run(&experiment(&entrants(&drives), &Random::writes(500), Age::None)),
+        run(&experiment(&duts(&larger), &Random::writes(60_000), Preconditioning::Fill)),
+        run(&experiment(&duts(&drives), &Random::writes(500), Preconditioning::None)),
     ];
     for said in others.iter().map(conclusions) {
         assert!(!said.iter().any(|sentence| sentence.contains("a victim of")), "{said:#?}");
@@ -148,8 +149,8 @@ fn what_layers_add_is_said_layer_by_layer() {
         (appended, host("[[layer]]\nkind = \"append\"\n")),
     ];
     let [mut mirror, append] = stacks.map(|(config, host)| {
-        let (drives, writes) = (entrants(&[config]), Random::writes(30_000));
-        run(&Experiment { host: Some(&host), ..experiment(&drives, &writes, Age::Fill) })
+        let (drives, writes) = (duts(&[config]), Random::writes(30_000));
+        run(&Experiment { host: Some(&host), ..experiment(&drives, &writes, Preconditioning::Fill) })
     });
     for result in [&mirror, &append] {
         let device = &result.devices[0];
@@ -207,8 +208,8 @@ fn figures_of_a_stack_are_of_its_own_capacity_and_commands() {
         (format!("[[layer]]\nkind = \"stripe\"\n[[layer.below]]\n{mirror}[[layer.below]]\n{mirror}"), 4, false),
     ] {
         let host = Host::parse(&text, "host.toml").expect("a host");
-        let (entrants, writes) = (entrants(&[config.clone()]), Random::writes(4_000));
-        let experiment = experiment(&entrants, &writes, Age::Fill);
+        let (duts, writes) = (duts(&[config.clone()]), Random::writes(4_000));
+        let experiment = experiment(&duts, &writes, Preconditioning::Fill);
         let result = run(&Experiment { host: Some(&host), precondition_below: below, ..experiment });
         let device = &result.devices[0];
         assert_eq!(device.precondition.drive_writes(), Some(1.0), "{text}: {:?}", device.precondition);
@@ -234,7 +235,7 @@ fn figures_of_a_stack_are_of_its_own_capacity_and_commands() {
 fn the_key_that_is_named_makes_the_tail_shorter() {
     let mixed = Random { read_percent: 50, depth: 8, ..Random::writes(60_000) };
     let p999 = |result: &RunResult| result.devices[0].latency_ns.read.expect("reads").p999;
-    let plain = with_breakdown(&[drive("plain")], mixed, Age::Fill);
+    let plain = with_breakdown(&[drive("plain")], mixed, Preconditioning::Fill);
     let said = conclusions(&plain);
     let sentence = only(&said, "of the reads");
     assert!(sentence.contains("behind "), "{sentence}");
@@ -245,12 +246,12 @@ fn the_key_that_is_named_makes_the_tail_shorter() {
         _ if key.starts_with("flash.erase_suspend") => better.flash.erase_suspend = true,
         _ => panic!("another key: {sentence}"),
     }
-    let changed = with_breakdown(&[better.clone()], mixed, Age::Fill);
+    let changed = with_breakdown(&[better.clone()], mixed, Preconditioning::Fill);
     assert!(p999(&changed) < p999(&plain), "{} and {}", p999(&changed), p999(&plain));
     // A drive that has every key that helps is told of none.
     better.flash.scheduler = SchedulerKind::ReadsFirst;
     (better.flash.erase_suspend, better.flash.program_suspend) = (true, true);
-    let said = conclusions(&with_breakdown(&[better], mixed, Age::Fill));
+    let said = conclusions(&with_breakdown(&[better], mixed, Preconditioning::Fill));
     assert!(
         said.iter().filter(|sentence| sentence.contains("of the reads")).all(|s| !s.contains("flash.")),
         "{said:#?}"
@@ -264,7 +265,7 @@ fn reads_first_is_proposed_with_what_it_costs() {
     // Reads wait behind programs, not behind erases.
     let mut drive = drive("plain");
     drive.flash.timing.erase = Latency { min: Nanos::from_us(50), max: Nanos::from_us(50) };
-    let plain = with_breakdown(&[drive.clone()], mixed, Age::Fill);
+    let plain = with_breakdown(&[drive.clone()], mixed, Preconditioning::Fill);
     let said = conclusions(&plain);
     let sentence = only(&said, "of the reads");
     assert!(
@@ -273,7 +274,7 @@ fn reads_first_is_proposed_with_what_it_costs() {
     );
     assert!(sentence.ends_with(": writes take longer, and blocks are freed later."), "{sentence}");
     drive.flash.scheduler = SchedulerKind::ReadsFirst;
-    let changed = with_breakdown(&[drive], mixed, Age::Fill);
+    let changed = with_breakdown(&[drive], mixed, Preconditioning::Fill);
     let mean = |result: &RunResult| {
         let latencies = &result.devices[0].latency_ns;
         [latencies.read, latencies.write].map(|of| of.expect("requests").mean)
@@ -288,9 +289,9 @@ fn a_suspension_is_proposed_with_the_times_that_it_needs() {
     let mixed = Random { read_percent: 50, depth: 8, ..Random::writes(60_000) };
     let mut drive = drive("plain");
     drive.flash.scheduler = SchedulerKind::ReadsFirst;
-    let stated = conclusions(&with_breakdown(&[drive.clone()], mixed, Age::Fill));
+    let stated = conclusions(&with_breakdown(&[drive.clone()], mixed, Preconditioning::Fill));
     (drive.flash.timing.suspend, drive.flash.timing.resume) = (Nanos::ZERO, Nanos::ZERO);
-    let without = conclusions(&with_breakdown(&[drive], mixed, Age::Fill));
+    let without = conclusions(&with_breakdown(&[drive], mixed, Preconditioning::Fill));
     let (stated, without) = (only(&stated, "of the reads"), only(&without, "of the reads"));
     assert!(stated.contains("_suspend = true lets reads interrupt "), "{stated}");
     assert!(
@@ -307,7 +308,7 @@ fn flushes_that_are_slowest_are_named_first() {
     buffered.buffer.destage.when = ssdlab_device::Destage::OnDemand;
     let drives = [buffered];
     let workload = Random { depth: 1, flush_every: 4_000, trim_every: 90, ..Random::writes(20_000) };
-    let result = with_breakdown(&drives, workload, Age::None);
+    let result = with_breakdown(&drives, workload, Preconditioning::None);
     let flush = result.devices[0].latency_ns.flush.expect("flushes");
     let said = conclusions(&result);
     let at = |words: &str| said.iter().position(|sentence| sentence.contains(words));
@@ -317,11 +318,11 @@ fn flushes_that_are_slowest_are_named_first() {
     // A trim takes no more than the command.
     assert_eq!(at(" trims "), None, "{said:#?}");
     // Without a breakdown they are named beside the writes.
-    let said = conclusions(&run(&experiment(&entrants(&drives), &workload, Age::None)));
+    let said = conclusions(&run(&experiment(&duts(&drives), &workload, Preconditioning::None)));
     let sentence = only(&said, "The flushes take ");
     assert!(sentence.contains(&takes.to_string()) && sentence.contains(" times as long as the writes"), "{sentence}");
     // Where a flush finds nothing to write, it is not worth a sentence.
-    let said = conclusions(&with_breakdown(&[drive("plain")], workload, Age::None));
+    let said = conclusions(&with_breakdown(&[drive("plain")], workload, Preconditioning::None));
     assert!(said.iter().all(|sentence| !sentence.contains("flush")), "{said:#?}");
 }
 
@@ -330,7 +331,7 @@ fn writes_that_wait_for_the_buffer_are_told_of_its_key() {
     let mut buffered = drive("buffered");
     (buffered.buffer.policy, buffered.buffer.bytes) = ("lru".to_string(), 1 << 20);
     buffered.buffer.destage.when = ssdlab_device::Destage::OnDemand;
-    let said = conclusions(&with_breakdown(&[buffered], Random::writes(20_000), Age::None));
+    let said = conclusions(&with_breakdown(&[buffered], Random::writes(20_000), Preconditioning::None));
     let sentence = only(&said, "of the writes");
     assert!(
         sentence.contains(" for space in the write buffer") && sentence.contains("buffer.destage = \"watermark\""),
@@ -342,10 +343,10 @@ fn writes_that_wait_for_the_buffer_are_told_of_its_key() {
 fn a_lifetime_is_told_where_an_endurance_is_stated() {
     let workload = Random::writes(40_000);
     let mut rated = drive("rated");
-    let said = conclusions(&run(&experiment(&entrants(&[rated.clone()]), &workload, Age::Fill)));
+    let said = conclusions(&run(&experiment(&duts(&[rated.clone()]), &workload, Preconditioning::Fill)));
     assert!(said.iter().all(|sentence| !sentence.contains("lasts")), "{said:#?}");
     rated.flash.faults.endurance = Some(3_000);
-    let result = run(&experiment(&entrants(&[rated]), &workload, Age::Fill));
+    let result = run(&experiment(&duts(&[rated]), &workload, Preconditioning::Fill));
     let device = &result.devices[0];
     let lasts = device.lifetime.expect("an endurance is stated");
     let amplification = device.write_amplification.as_ref().expect("writes").total;
@@ -357,7 +358,7 @@ fn a_lifetime_is_told_where_an_endurance_is_stated() {
     // What a written byte costs in the end is not known of a drive that collected nothing.
     let mut new = drive("new");
     new.flash.faults.endurance = Some(3_000);
-    let said = conclusions(&run(&experiment(&entrants(&[new]), &Random::writes(500), Age::None)));
+    let said = conclusions(&run(&experiment(&duts(&[new]), &Random::writes(500), Preconditioning::None)));
     assert!(said.iter().all(|sentence| !sentence.contains("lasts")), "{said:#?}");
 }
 
@@ -368,7 +369,7 @@ fn the_drives_that_last_longest_and_shortest_are_named() {
     for (drive, endurance) in drives.iter_mut().zip([3_000, 1_000, 2_000]) {
         drive.flash.faults.endurance = Some(endurance);
     }
-    let result = run(&experiment(&entrants(&drives), &Random::writes(40_000), Age::Fill));
+    let result = run(&experiment(&duts(&drives), &Random::writes(40_000), Preconditioning::Fill));
     let said = conclusions(&result);
     let sentence = only(&said, "takes the most writes");
     let starts = "one takes the most writes until it is worn out, ";
@@ -380,13 +381,13 @@ fn the_drives_that_last_longest_and_shortest_are_named() {
     }
     // Alike drives are not told apart.
     let said = conclusions(&run(&experiment(
-        &entrants(&drives.map(|drive| {
+        &duts(&drives.map(|drive| {
             let mut drive = drive;
             drive.flash.faults.endurance = Some(500);
             drive
         })),
         &Random::writes(40_000),
-        Age::Fill,
+        Preconditioning::Fill,
     )));
     only(&said, "All 3 drives take as many writes within 5 %");
 }
@@ -398,8 +399,8 @@ fn repetitions_are_one_drive() {
     rated.flash.faults.endurance = Some(3_000);
     let mut slow = DriveConfig { name: "slow".to_string(), ..rated.clone() };
     slow.flash.timing.program = vec![Latency { min: Nanos::from_ms(2), max: Nanos::from_ms(2) }];
-    let drives = entrants(&[rated, slow]);
-    let once = |requests| run(&experiment(&drives, &Random::writes(requests), Age::Fill));
+    let drives = duts(&[rated, slow]);
+    let once = |requests| run(&experiment(&drives, &Random::writes(requests), Preconditioning::Fill));
     let runs = [40_000, 50_000].map(once);
     let mean = |of: fn(&ssdlab_lab::DeviceResult) -> f64| {
         runs.iter().map(|run| of(&run.devices[1])).sum::<f64>() / runs.len() as f64
@@ -420,18 +421,18 @@ fn repetitions_are_one_drive() {
 #[test]
 fn names_in_sentences_are_printable() {
     let drives = [drive("\x1b[31m one"), drive("\x1b[32m two")];
-    let mut drives = entrants(&drives);
+    let mut drives = duts(&drives);
     // The second overwrites more, collects, and so has another write amplification.
     drives[1].config.user_bytes = drives[1].config.user_bytes * 9 / 10 / 4096 * 4096;
     drives[0].config.flash.faults.endurance = Some(100);
     drives[1].config.flash.timing.program = vec![Latency { min: Nanos::from_ms(2), max: Nanos::from_ms(2) }];
-    let said = conclusions(&run(&experiment(&drives, &Random::writes(60_000), Age::Fill))).join("\n");
+    let said = conclusions(&run(&experiment(&drives, &Random::writes(60_000), Preconditioning::Fill))).join("\n");
     assert!(said.contains("is the slowest") && said.contains("is between") && said.contains("lasts"), "{said}");
     assert!(!said.contains('\x1b') && said.contains("\\u{1b}[31m one") && said.contains("\\u{1b}[32m two"), "{said}");
 }
 
 #[test]
 fn a_run_without_requests_says_nothing() {
-    let result = run(&experiment(&entrants(&[drive("idle")]), &Random::writes(0), Age::None));
+    let result = run(&experiment(&duts(&[drive("idle")]), &Random::writes(0), Preconditioning::None));
     assert_eq!(conclusions(&result), Vec::<String>::new());
 }

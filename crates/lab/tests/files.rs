@@ -8,23 +8,23 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, drive, entrants, experiment, run};
+use common::{Random, drive, duts, experiment, run};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 use ssdlab_base::Nanos;
 use ssdlab_flash::DieId;
 use ssdlab_lab::output::{self, Staging};
 use ssdlab_lab::perfetto::TraceWindow;
-use ssdlab_lab::{Age, Breakdown, Control, Experiment, Quiet, Recording, RunResult, run_into};
+use ssdlab_lab::{Breakdown, Control, Experiment, Preconditioning, Quiet, Recording, RunResult, run_into};
 
 fn result() -> RunResult {
     let mut buffered = drive("with, a comma");
     buffered.buffer.policy = "lru".to_string();
     buffered.buffer.bytes = 1 << 20;
-    let drives = entrants(&[drive("plain"), buffered]);
+    let drives = duts(&[drive("plain"), buffered]);
     let recording = Some(Recording { die: DieId(0) });
     let breakdown = Some(Breakdown { slowest: 3 });
-    run(&Experiment { recording, breakdown, ..experiment(&drives, &Random::mixed(60_000), Age::Fill) })
+    run(&Experiment { recording, breakdown, ..experiment(&drives, &Random::mixed(60_000), Preconditioning::Fill) })
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
@@ -299,17 +299,17 @@ fn a_folder_that_cannot_be_written_costs_no_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "in the way").expect("written");
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::writes(1 << 40);
     let stop = AtomicBool::new(false);
     let control = Control::new(&stop, &Quiet);
     for window in [None, Some(TraceWindow { from: Nanos(0), to: Nanos(1) })] {
-        let error = run_into(&experiment(&drives, &workload, Age::None), &file, window, &control);
+        let error = run_into(&experiment(&drives, &workload, Preconditioning::None), &file, window, &control);
         assert!(error.expect_err("a file is no folder").to_string().contains("could not be written"));
     }
     // Nor does a file in the place of the folder of logs.
     fs::write(folder.path().join("smart"), "in the way").expect("written");
-    let error = run_into(&experiment(&drives, &workload, Age::None), folder.path(), None, &control);
+    let error = run_into(&experiment(&drives, &workload, Preconditioning::None), folder.path(), None, &control);
     assert!(error.expect_err("a file is no folder").to_string().contains("smart/before.json could not be written"));
 }
 
@@ -330,12 +330,13 @@ fn a_result_of_another_format_is_refused_with_a_sentence() {
 #[test]
 fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let folder = tempfile::tempdir().expect("a folder");
-    let drives = entrants(&[drive("one"), drive("two")]);
+    let drives = duts(&[drive("one"), drive("two")]);
     let workload = Random::mixed(40_000);
     let stop = AtomicBool::new(false);
     let control = Control::new(&stop, &Quiet);
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
-    let outcome = run_into(&experiment(&drives, &workload, Age::Fill), folder.path(), Some(window), &control);
+    let outcome =
+        run_into(&experiment(&drives, &workload, Preconditioning::Fill), folder.path(), Some(window), &control);
     outcome.expect("sound").written.expect("written");
     assert_eq!(names(folder.path()).len(), 10);
     let text = fs::read_to_string(folder.path().join("trace.json")).expect("text");

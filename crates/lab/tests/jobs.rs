@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{UNIT, assert_checks_hold, drive, entrants, experiment, run};
+use common::{UNIT, assert_checks_hold, drive, duts, experiment, run};
 use ssdlab_device::{Allocation, DriveConfig, Level, Superblock};
-use ssdlab_lab::{Age, RunResult, Sending, TextSource, table};
+use ssdlab_lab::{Preconditioning, RunResult, Sending, TextSource, table};
 
 fn ran(jobs: &str, limit: Option<u64>) -> RunResult {
     let folder = tempfile::tempdir().expect("a folder");
@@ -12,8 +12,8 @@ fn ran(jobs: &str, limit: Option<u64>) -> RunResult {
     std::fs::write(&file, jobs).expect("written");
     let text = file.display().to_string();
     let source = TextSource::open(&text, Sending { limit, ..Sending::default() }, 1).expect("a job file");
-    let drives = entrants(&[drive("one"), drive("two")]);
-    let result = run(&experiment(&drives, &source, Age::Fill));
+    let drives = duts(&[drive("one"), drive("two")]);
+    let result = run(&experiment(&drives, &source, Preconditioning::Fill));
     assert_checks_hold(&result);
     result
 }
@@ -93,8 +93,8 @@ fn jobs_in_step_with_the_planes_are_told() {
         config.timed = false;
         change(&mut config);
         let source = TextSource::of_jobs(jobs, "jobs.fio", 1).expect("a job file");
-        let drives = entrants(&[config]);
-        let result = run(&experiment(&drives, &source, Age::Fill));
+        let drives = duts(&[config]);
+        let result = run(&experiment(&drives, &source, Preconditioning::Fill));
         assert_checks_hold(&result);
         let device = &result.devices[0];
         let told: Vec<String> = device.warnings.iter().filter(|warning| warning.contains("in step")).cloned().collect();

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use common::{Random, drive, entrants, experiment};
+use common::{Random, drive, duts, experiment};
 use rand::RngExt as _;
 use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::mapped_bytes;
 use ssdlab_lab::memory::{BESIDES, Part};
-use ssdlab_lab::{Age, Breakdown, Control, Experiment, Memory, Quiet, Sending, SnapshotCache, TextSource};
+use ssdlab_lab::{Breakdown, Control, Experiment, Memory, Preconditioning, Quiet, Sending, SnapshotCache, TextSource};
 
 /// Bytes handed out now.
 static HEAP: AtomicU64 = AtomicU64::new(0);
@@ -65,11 +65,11 @@ fn a_run_takes_what_it_is_said_to_take() {
         config.user_bytes = config.flash.geometry.bytes() / 4096 * 10 / 12 * 4096;
         config
     };
-    let drives = entrants(&[large("first", 4096), large("second", 2048), large("third", 4096)]);
+    let drives = duts(&[large("first", 4096), large("second", 2048), large("third", 4096)]);
     let folder = tempfile::tempdir().expect("a folder");
     let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO).checkpoint_every(Duration::ZERO);
     let workload = Random::mixed(20_000);
-    let alone = || experiment(&drives, &workload, Age::Fill);
+    let alone = || experiment(&drives, &workload, Preconditioning::Fill);
     let each = alone().memory().expect("known designs");
     let verified = Experiment { verify: true, ..alone() }.memory().expect("known designs");
     let largest = |each: &[Memory], count: usize| {
@@ -104,7 +104,7 @@ fn drawn_settings_take_no_more_than_they_are_said_to() {
     let mut large = drive("large");
     large.flash.geometry.blocks_per_plane = 1024;
     large.user_bytes = large.flash.geometry.bytes() / 4096 * 10 / 12 * 4096;
-    let drives = entrants(&[large]);
+    let drives = duts(&[large]);
     let mut drawn = [0; 5];
     for seed in 0..6 {
         let mut random = rng(seed, "settings that take memory");
@@ -128,7 +128,7 @@ fn drawn_settings_take_no_more_than_they_are_said_to() {
             verify: draw(&[0, 0, 1]) == 1,
             breakdown: slowest.map(|slowest| Breakdown { slowest }),
             timeline_interval: interval,
-            ..experiment(&drives, &workload, Age::None)
+            ..experiment(&drives, &workload, Preconditioning::None)
         };
         let memory = run.memory().expect("known designs").remove(0);
         let (said, taken) = (memory.total() + BESIDES, peak(&run));

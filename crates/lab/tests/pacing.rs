@@ -5,9 +5,9 @@ mod common;
 
 use std::path::Path;
 
-use common::{Random, assert_checks_hold, entrants, experiment, run};
+use common::{Random, assert_checks_hold, duts, experiment, run};
 use ssdlab_device::{Description, DriveConfig, Superblock};
-use ssdlab_lab::{Age, DeviceResult, TextSource};
+use ssdlab_lab::{DeviceResult, Preconditioning, TextSource};
 
 /// A demonstration drive with blocks of a quarter of their pages, so that it is soon in steady state.
 fn drive(name: &str, pacing: &str) -> DriveConfig {
@@ -23,9 +23,9 @@ fn drive(name: &str, pacing: &str) -> DriveConfig {
 
 /// One drive in steady state under writes, or under 70 % of reads.
 fn steady(config: DriveConfig, read_percent: u32, requests: u64) -> DeviceResult {
-    let drives = entrants(&[config]);
+    let drives = duts(&[config]);
     let workload = Random { read_percent, ..Random::writes(requests) };
-    let mut result = run(&experiment(&drives, &workload, Age::Steady));
+    let mut result = run(&experiment(&drives, &workload, Preconditioning::Steady));
     assert_checks_hold(&result);
     result.devices.remove(0)
 }
@@ -69,8 +69,8 @@ fn a_drive_that_collects_nothing_stalls_nobody() {
             config.ftl.superblock = superblock;
             let line = "rw=randwrite,bs=8k,size=100%,iodepth=16,fsync=128,number_ios=20000";
             let workload = TextSource::open(line, Default::default(), 1).unwrap_or_else(|error| panic!("{error}"));
-            let drives = entrants(&[config]);
-            let mut result = run(&experiment(&drives, &workload, Age::None));
+            let drives = duts(&[config]);
+            let mut result = run(&experiment(&drives, &workload, Preconditioning::None));
             assert_checks_hold(&result);
             result.devices.remove(0)
         });

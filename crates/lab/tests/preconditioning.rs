@@ -5,11 +5,12 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run, without_wall_times};
+use common::{Random, assert_checks_hold, assert_same, drive, duts, experiment, run, without_wall_times};
 use ssdlab_device::{BufferConfig, Description, Destage, DriveConfig};
 use ssdlab_lab::result::Settled;
 use ssdlab_lab::{
-    Age, Control, Experiment, Phase, Progress, Quiet, RunResult, Sending, SnapshotCache, TextSource, WorkloadSource,
+    Control, Experiment, Phase, Preconditioning, Progress, Quiet, RunResult, Sending, SnapshotCache, TextSource,
+    WorkloadSource,
 };
 use ssdlab_workload::{Workload, WorkloadError};
 
@@ -26,9 +27,9 @@ fn a_steady_drive_has_the_amplification_that_theory_gives() {
         config.gc.free_blocks = 2;
         config.ftl.separate_gc_frontier = false;
         config.timed = false;
-        let drives = entrants(&[config]);
+        let drives = duts(&[config]);
         let workload = Random::writes(300_000);
-        let result = run(&experiment(&drives, &workload, Age::Steady));
+        let result = run(&experiment(&drives, &workload, Preconditioning::Steady));
         assert_checks_hold(&result);
         let device = &result.devices[0];
         assert_eq!(device.precondition.steady, Some(true), "{:?}", device.precondition);
@@ -69,8 +70,8 @@ fn superblocks_have_the_amplification_that_theory_gives_in_time() {
         let config = description.expect("a drive");
         let name = config.name.clone();
         let workload = Random::writes((mib << 20) / common::UNIT);
-        let drives = entrants(&[config]);
-        let result = run(&experiment(&drives, &workload, Age::Steady));
+        let drives = duts(&[config]);
+        let result = run(&experiment(&drives, &workload, Preconditioning::Steady));
         assert_checks_hold(&result);
         let device = &result.devices[0];
         let amplification = device.write_amplification.as_ref().expect("it wrote");
@@ -107,8 +108,8 @@ fn a_drive_whose_windows_alternate_is_steady_and_the_run_says_so() {
     (config.flash.geometry.blocks_per_plane, config.user_bytes, config.timed) = (1280, 1 << 30, false);
     let in_order = TextSource::open("rw=write,bs=1m,size=100%", Sending::default(), 1).expect("options of fio");
     let source = InTurn { in_order, random: Random::writes((1 << 30) / common::UNIT) };
-    let (drives, workload) = (entrants(&[config]), Random::writes(20_000));
-    let result = run(&experiment(&drives, &workload, Age::SteadyUnder(&source)));
+    let (drives, workload) = (duts(&[config]), Random::writes(20_000));
+    let result = run(&experiment(&drives, &workload, Preconditioning::SteadyUnder(&source)));
     assert_checks_hold(&result);
     let age = &result.devices[0].precondition;
     let Some(Settled::Spans { windows: 8, apart }) = age.settled else { panic!("{age:?}") };
@@ -126,8 +127,9 @@ fn a_fill_writes_every_sector_once_and_counts_nowhere() {
     let mut config = drive("odd");
     config.user_bytes -= 3 * common::UNIT;
     let user_bytes = config.user_bytes;
-    let drives = entrants(&[config]);
-    let result = run(&experiment(&drives, &Random { read_percent: 100, ..Random::writes(5_000) }, Age::Fill));
+    let drives = duts(&[config]);
+    let result =
+        run(&experiment(&drives, &Random { read_percent: 100, ..Random::writes(5_000) }, Preconditioning::Fill));
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert_eq!(device.precondition.written_bytes, user_bytes);
@@ -146,8 +148,8 @@ fn a_steady_run_begins_with_a_full_write_buffer() {
         let mut config = drive("buffered");
         config.buffer = BufferConfig { policy: "lru".to_string(), bytes: 256 * common::UNIT, ..config.buffer };
         config.buffer.destage.when = when;
-        let drives = entrants(&[config]);
-        let result = run(&experiment(&drives, &Random::writes(1_000), Age::Steady));
+        let drives = duts(&[config]);
+        let result = run(&experiment(&drives, &Random::writes(1_000), Preconditioning::Steady));
         assert_checks_hold(&result);
         let device = &result.devices[0];
         let programs = device.flash.programs.by_cause["host"];
@@ -158,9 +160,9 @@ fn a_steady_run_begins_with_a_full_write_buffer() {
 
 #[test]
 fn a_workload_that_never_writes_is_steady_after_the_fill() {
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random { read_percent: 100, ..Random::writes(5_000) };
-    let result = run(&experiment(&drives, &workload, Age::Steady));
+    let result = run(&experiment(&drives, &workload, Preconditioning::Steady));
     let device = &result.devices[0];
     assert_eq!(device.precondition.steady, Some(true));
     assert!(device.warnings.iter().any(|warning| warning.contains("does not write")), "{:?}", device.warnings);
@@ -168,9 +170,9 @@ fn a_workload_that_never_writes_is_steady_after_the_fill() {
 
 #[test]
 fn an_age_of_its_own_runs_once_on_an_empty_drive() {
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let (first, workload) = (Random::writes(7_000), Random::writes(1_000));
-    let result = run(&experiment(&drives, &workload, Age::Workload(&first)));
+    let result = run(&experiment(&drives, &workload, Preconditioning::Workload(&first)));
     assert_checks_hold(&result);
     assert_eq!(result.devices[0].precondition.written_bytes, 7_000 * common::UNIT);
     assert_eq!(result.devices[0].requests.write, 1_000);
@@ -180,11 +182,15 @@ fn an_age_of_its_own_runs_once_on_an_empty_drive() {
 fn assert_snapshots_change_nothing(configs: &[DriveConfig], workload: &Random) {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = SnapshotCache::at(folder.path().join("cache")).worth_keeping(Duration::ZERO);
-    let drives = entrants(configs);
-    for (name, age) in [("fill", Age::Fill), ("steady", Age::Steady), ("workload", Age::Workload(workload))] {
+    let drives = duts(configs);
+    for (name, preconditioning) in [
+        ("fill", Preconditioning::Fill),
+        ("steady", Preconditioning::Steady),
+        ("workload", Preconditioning::Workload(workload)),
+    ] {
         println!("{name}");
-        let fresh = run(&experiment(&drives, workload, age));
-        let cached = Experiment { snapshots: Some(&cache), ..experiment(&drives, workload, age) };
+        let fresh = run(&experiment(&drives, workload, preconditioning));
+        let cached = Experiment { snapshots: Some(&cache), ..experiment(&drives, workload, preconditioning) };
         let keeping = run(&cached);
         let reusing = run(&cached);
         assert_checks_hold(&reusing);
@@ -225,9 +231,9 @@ fn free_blocks_and_wear_levelling_survive_a_snapshot_in_their_order() {
 fn a_damaged_snapshot_is_reported_and_made_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::writes(10_000);
-    let cached = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) };
+    let cached = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Preconditioning::Fill) };
     let sound = run(&cached);
     let path = std::fs::read_dir(folder.path()).expect("a cache").next().expect("a file").expect("an entry").path();
     let bytes = std::fs::read(&path).expect("a snapshot");
@@ -261,21 +267,21 @@ fn another_seed_age_or_drive_does_not_meet_the_same_snapshot() {
     let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
     let count = || std::fs::read_dir(folder.path()).expect("a cache").count();
     let workload = Random::writes(1_000);
-    let drives = entrants(&[drive("one")]);
-    let base = || Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) };
+    let drives = duts(&[drive("one")]);
+    let base = || Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Preconditioning::Fill) };
     run(&base());
     run(&base());
     assert_eq!(count(), 1);
     run(&Experiment { seed: 2, ..base() });
     assert_eq!(count(), 2);
-    run(&Experiment { age: Age::Workload(&workload), ..base() });
+    run(&Experiment { preconditioning: Preconditioning::Workload(&workload), ..base() });
     assert_eq!(count(), 3);
     let mut other = drive("one");
     other.gc.free_blocks += 1;
-    let others = entrants(&[other]);
+    let others = duts(&[other]);
     run(&Experiment { drives: &others, ..base() });
     assert_eq!(count(), 4);
-    run(&Experiment { age: Age::None, ..base() });
+    run(&Experiment { preconditioning: Preconditioning::None, ..base() });
     assert_eq!(count(), 4);
 }
 
@@ -283,15 +289,15 @@ fn another_seed_age_or_drive_does_not_meet_the_same_snapshot() {
 fn the_cache_stays_within_its_limit_and_lets_the_oldest_go() {
     let folder = tempfile::tempdir().expect("a folder");
     let workload = Random::writes(1_000);
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let wide = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
-    run(&Experiment { snapshots: Some(&wide), ..experiment(&drives, &workload, Age::Fill) });
+    run(&Experiment { snapshots: Some(&wide), ..experiment(&drives, &workload, Preconditioning::Fill) });
     let first = std::fs::read_dir(folder.path()).expect("a cache").next().expect("a file").expect("an entry");
     let length = first.metadata().expect("metadata").len();
     let tight = wide.limit_bytes(length * 5 / 2);
     for seed in 2..6 {
         std::thread::sleep(Duration::from_millis(20));
-        run(&Experiment { seed, snapshots: Some(&tight), ..experiment(&drives, &workload, Age::Fill) });
+        run(&Experiment { seed, snapshots: Some(&tight), ..experiment(&drives, &workload, Preconditioning::Fill) });
     }
     assert_eq!(std::fs::read_dir(folder.path()).expect("a cache").count(), 2);
     assert!(!first.path().exists());
@@ -303,9 +309,9 @@ fn a_cache_that_cannot_be_written_is_a_note_and_no_failure() {
     let file = folder.path().join("a file");
     std::fs::write(&file, "in the way").expect("written");
     let cache = SnapshotCache::at(file.join("cache")).worth_keeping(Duration::ZERO);
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::writes(1_000);
-    let result = run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Fill) });
+    let result = run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Preconditioning::Fill) });
     let warnings = result.devices[0].warnings.join("\n");
     assert!(warnings.contains("could not be kept"), "{warnings}");
     assert_checks_hold(&result);
@@ -315,11 +321,11 @@ fn a_cache_that_cannot_be_written_is_a_note_and_no_failure() {
 fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO);
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::writes(100_000);
     let stopped = AtomicBool::new(true);
     let control = Control::new(&stopped, &Quiet);
-    let steady = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Steady) };
+    let steady = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Preconditioning::Steady) };
     let result = ssdlab_lab::run(&steady, None, &control).expect("sound");
     assert!(!result.complete);
     assert!(result.devices.is_empty());
@@ -328,9 +334,9 @@ fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
 
 #[test]
 fn a_touched_drive_holds_data_wherever_the_workload_goes_and_nowhere_else() {
-    let drives = entrants(&[drive("touched")]);
+    let drives = duts(&[drive("touched")]);
     let few = Random::mixed(40);
-    let result = run(&experiment(&drives, &few, Age::Touched));
+    let result = run(&experiment(&drives, &few, Preconditioning::Touched));
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert_eq!(device.host.unmapped_sectors_read, 0);
@@ -338,7 +344,7 @@ fn a_touched_drive_holds_data_wherever_the_workload_goes_and_nowhere_else() {
     let written = device.precondition.written_bytes;
     assert!(written.is_multiple_of(extent), "{written}");
     assert!((10 * extent..=40 * extent).contains(&written), "{written}");
-    assert_same(&result, &run(&experiment(&drives, &few, Age::Touched)));
+    assert_same(&result, &run(&experiment(&drives, &few, Preconditioning::Touched)));
 }
 
 /// Stops at the so-manieth look at the preconditioning.
@@ -389,20 +395,20 @@ fn preconditioning_in_pieces_ends_as_preconditioning_in_one() {
     let workload = Random::mixed(150_000);
     let long = Random::writes(900_000);
     let cases = [
-        (drive("plain"), Age::Steady, 2),
-        (buffered.clone(), Age::Steady, 2),
-        (buffered, Age::Workload(&long), 2),
-        (drawing, Age::Steady, 2),
+        (drive("plain"), Preconditioning::Steady, 2),
+        (buffered.clone(), Preconditioning::Steady, 2),
+        (buffered, Preconditioning::Workload(&long), 2),
+        (drawing, Preconditioning::Steady, 2),
     ];
-    for (config, age, least) in cases {
-        let drives = entrants(&[config]);
-        let whole = run(&experiment(&drives, &workload, age));
+    for (config, preconditioning, least) in cases {
+        let drives = duts(&[config]);
+        let whole = run(&experiment(&drives, &workload, preconditioning));
         assert_checks_hold(&whole);
         // At every look, and now and then, so that what lies behind the last checkpoint is done once more.
         for every in [Duration::ZERO, Duration::from_millis(15)] {
             let folder = tempfile::tempdir().expect("a folder");
             let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO).checkpoint_every(every);
-            let kept = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, age) };
+            let kept = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, preconditioning) };
             let (result, stopped) = in_pieces(&kept);
             assert!(stopped >= least, "{}: stopped {stopped} times", drives[0].label);
             assert_same(&whole, &result);
@@ -414,7 +420,7 @@ fn preconditioning_in_pieces_ends_as_preconditioning_in_one() {
             let of_pieces = std::fs::read(&left[0]).expect("a snapshot");
             let other = tempfile::tempdir().expect("a folder");
             let cache = SnapshotCache::at(other.path()).worth_keeping(Duration::ZERO);
-            run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, age) });
+            run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, preconditioning) });
             let in_one = std::fs::read(other.path().join(left[0].file_name().expect("a name"))).expect("a snapshot");
             assert!(of_pieces == in_one, "{}: the same snapshot, byte for byte", drives[0].label);
         }
@@ -425,10 +431,10 @@ fn preconditioning_in_pieces_ends_as_preconditioning_in_one() {
 fn a_damaged_checkpoint_is_a_note_and_a_new_beginning() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = SnapshotCache::at(folder.path()).worth_keeping(Duration::ZERO).checkpoint_every(Duration::ZERO);
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::mixed(50_000);
-    let whole = run(&experiment(&drives, &workload, Age::Steady));
-    let kept = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Age::Steady) };
+    let whole = run(&experiment(&drives, &workload, Preconditioning::Steady));
+    let kept = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Preconditioning::Steady) };
     let stop = AtomicBool::new(false);
     let impatient = Impatient { stop: &stop, looks: AtomicU32::new(0), patience: 5 };
     let result = ssdlab_lab::run(&kept, None, &Control::new(&stop, &impatient)).expect("sound");

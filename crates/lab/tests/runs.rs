@@ -5,17 +5,17 @@ mod common;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run};
+use common::{Random, assert_checks_hold, assert_same, drive, duts, experiment, run};
 use ssdlab_base::Nanos;
 use ssdlab_host::Host;
 use ssdlab_lab::memory::BESIDES;
-use ssdlab_lab::{Age, Control, Experiment, Phase, Progress, Quiet, RunError, table};
+use ssdlab_lab::{Control, Experiment, Phase, Preconditioning, Progress, Quiet, RunError, table};
 
 #[test]
 fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
-    let drives = entrants(&[drive("one"), drive("two")]);
+    let drives = duts(&[drive("one"), drive("two")]);
     let workload = Random::mixed(60_000);
-    let experiment = experiment(&drives, &workload, Age::Fill);
+    let experiment = experiment(&drives, &workload, Preconditioning::Fill);
     let first = run(&experiment);
     assert_checks_hold(&first);
     assert_same(&first, &run(&experiment));
@@ -37,9 +37,9 @@ fn the_same_experiment_twice_gives_the_same_file_but_for_wall_times() {
 
 #[test]
 fn nothing_is_lost_between_workload_drive_and_result() {
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::mixed(60_000);
-    let result = run(&experiment(&drives, &workload, Age::Fill));
+    let result = run(&experiment(&drives, &workload, Preconditioning::Fill));
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert!(result.complete);
@@ -64,7 +64,7 @@ fn nothing_is_lost_between_workload_drive_and_result() {
 /// Two sums of programs in one table differed, and nothing said over which time each was.
 #[test]
 fn the_invariants_that_sum_programs_say_over_which_time() {
-    let result = run(&experiment(&entrants(&[drive("one")]), &Random::writes(60_000), Age::Fill));
+    let result = run(&experiment(&duts(&[drive("one")]), &Random::writes(60_000), Preconditioning::Fill));
     let detail = |name: &str| {
         let check = result.devices[0].checks.iter().find(|check| check.name == name);
         check.expect("a check of every drive").detail.clone()
@@ -77,9 +77,9 @@ fn the_invariants_that_sum_programs_say_over_which_time() {
 
 #[test]
 fn a_fresh_drive_is_told_that_gc_never_ran_and_that_reads_met_nothing() {
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random { read_percent: 50, ..Random::writes(2_000) };
-    let result = run(&experiment(&drives, &workload, Age::None));
+    let result = run(&experiment(&drives, &workload, Preconditioning::None));
     assert_checks_hold(&result);
     let warnings = result.devices[0].warnings.join("\n");
     assert!(warnings.contains("garbage collection never ran"), "{warnings}");
@@ -90,8 +90,8 @@ fn a_fresh_drive_is_told_that_gc_never_ran_and_that_reads_met_nothing() {
 fn a_drive_whose_reserve_eats_its_spare_is_told_so() {
     let mut config = drive("reserve");
     config.gc.free_blocks = 12;
-    let drives = entrants(&[config]);
-    let result = run(&experiment(&drives, &Random::writes(2_000), Age::Fill));
+    let drives = duts(&[config]);
+    let result = run(&experiment(&drives, &Random::writes(2_000), Preconditioning::Fill));
     let warnings = result.devices[0].warnings.join("\n");
     assert!(warnings.contains("take most of the over-provisioning"), "{warnings}");
 }
@@ -100,8 +100,8 @@ fn a_drive_whose_reserve_eats_its_spare_is_told_so() {
 fn a_counting_drive_has_amplification_but_no_times() {
     let mut config = drive("counting");
     config.timed = false;
-    let drives = entrants(&[config]);
-    let result = run(&experiment(&drives, &Random::mixed(60_000), Age::Fill));
+    let drives = duts(&[config]);
+    let result = run(&experiment(&drives, &Random::mixed(60_000), Preconditioning::Fill));
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert_eq!((device.virtual_time_ns, device.throughput.iops), (0, 0.0));
@@ -113,8 +113,8 @@ fn a_counting_drive_has_amplification_but_no_times() {
 fn counting_and_timing_agree_on_write_amplification() {
     let mut counting = drive("counting");
     counting.timed = false;
-    let drives = entrants(&[drive("timed"), counting]);
-    let result = run(&experiment(&drives, &Random::writes(100_000), Age::Fill));
+    let drives = duts(&[drive("timed"), counting]);
+    let result = run(&experiment(&drives, &Random::writes(100_000), Preconditioning::Fill));
     assert_checks_hold(&result);
     let total = |index: usize| result.devices[index].write_amplification.as_ref().expect("it wrote").total;
     // With time, collection lags behind the host, so a little more of a small plane holds data than the reserve allows.
@@ -139,12 +139,13 @@ fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
             }
         }
     }
-    let drives = entrants(&[drive("one"), drive("two"), drive("three")]);
+    let drives = duts(&[drive("one"), drive("two"), drive("three")]);
     let workload = Random::writes(100_000);
     let stop = AtomicBool::new(false);
     let interrupt = Interrupt(&stop, std::sync::Mutex::new((0, 0)));
     let control = Control::new(&stop, &interrupt);
-    let result = ssdlab_lab::run(&experiment(&drives, &workload, Age::None), None, &control).expect("sound");
+    let result =
+        ssdlab_lab::run(&experiment(&drives, &workload, Preconditioning::None), None, &control).expect("sound");
     assert!(!result.complete);
     assert_eq!(result.devices.len(), 2);
     assert!(result.devices[0].complete && !result.devices[1].complete);
@@ -155,10 +156,10 @@ fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
 
 #[test]
 fn two_drives_of_one_name_are_refused() {
-    let drives = entrants(&[drive("same"), drive("same")]);
+    let drives = duts(&[drive("same"), drive("same")]);
     let stop = AtomicBool::new(false);
     let control = Control::new(&stop, &Quiet);
-    let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Age::None), None, &control);
+    let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Preconditioning::None), None, &control);
     assert!(matches!(error, Err(RunError::SameLabel { .. })));
 }
 
@@ -166,10 +167,10 @@ fn two_drives_of_one_name_are_refused() {
 fn an_impossible_drive_is_refused_with_its_name_and_key() {
     let mut config = drive("too full");
     config.user_bytes = config.flash.geometry.bytes();
-    let drives = entrants(&[config]);
+    let drives = duts(&[config]);
     let stop = AtomicBool::new(false);
     let control = Control::new(&stop, &Quiet);
-    let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Age::None), None, &control);
+    let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Preconditioning::None), None, &control);
     let error = error.expect_err("no spare").to_string();
     assert!(error.starts_with("too full: "), "{error}");
 }
@@ -191,8 +192,8 @@ fn requests_sized_by_the_drive_are_not_compared_in_silence() {
     }
     let mut small = drive("small");
     small.user_bytes -= 1 << 20;
-    let drives = entrants(&[drive("large"), small]);
-    let result = run(&experiment(&drives, &Sized, Age::None));
+    let drives = duts(&[drive("large"), small]);
+    let result = run(&experiment(&drives, &Sized, Preconditioning::None));
     let said = |index: usize| result.devices[index].warnings.iter().any(|warning| warning.contains("same requests"));
     assert!(!said(0) && said(1));
 }
@@ -200,8 +201,8 @@ fn requests_sized_by_the_drive_are_not_compared_in_silence() {
 #[test]
 fn a_table_of_four_drives_fits_a_hundred_columns() {
     let configs: Vec<_> = ["fifo-buffer", "greedy", "a-drive-with-a-very-long-name", "d"].map(drive).to_vec();
-    let drives = entrants(&configs);
-    let result = run(&experiment(&drives, &Random::mixed(30_000), Age::Fill));
+    let drives = duts(&configs);
+    let result = run(&experiment(&drives, &Random::mixed(30_000), Preconditioning::Fill));
     let table = table::render(&result);
     println!("{table}");
     let (heading, rest) = table.split_once("\n\n").expect("a heading");
@@ -265,8 +266,8 @@ fn idle_time_in_a_workload_passes_at_once() {
             "rare".to_string()
         }
     }
-    let drives = entrants(&[drive("one")]);
-    let result = run(&experiment(&drives, &Source, Age::None));
+    let drives = duts(&[drive("one")]);
+    let result = run(&experiment(&drives, &Source, Preconditioning::None));
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert_eq!(device.requests.write, 720);
@@ -280,9 +281,9 @@ fn idle_time_in_a_workload_passes_at_once() {
 fn a_host_above_the_drive_is_measured_and_verified_from_above() {
     let host =
         Host::parse("[[layer]]\nkind = \"scheduler\"\ndepth = 4\nmerge_size = \"64k\"\n", "host.toml").expect("a host");
-    let drives = entrants(&[drive("plain")]);
+    let drives = duts(&[drive("plain")]);
     let workload = Random { depth: 64, ..Random::mixed(60_000) };
-    let plain = || experiment(&drives, &workload, Age::Fill);
+    let plain = || experiment(&drives, &workload, Preconditioning::Fill);
     let through = || Experiment { host: Some(&host), ..plain() };
     let result = run(&Experiment { verify: true, ..through() });
     assert_checks_hold(&result);
@@ -316,10 +317,10 @@ fn contents_change_no_figure() {
     let mut faulty = paired.clone();
     faulty.name = "faulty".to_string();
     faulty.flash.faults.program_failure = 0.0002;
-    let drives = entrants(&[paired, versions, packed, faulty]);
+    let drives = duts(&[paired, versions, packed, faulty]);
     for workload in [Random::writes(60_000), Random::mixed(60_000)] {
-        let plain = run(&experiment(&drives, &workload, Age::Fill));
-        let verified = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::Fill) });
+        let plain = run(&experiment(&drives, &workload, Preconditioning::Fill));
+        let verified = run(&Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::Fill) });
         for (plain, verified) in plain.devices.iter().zip(&verified.devices) {
             assert!(plain.gc.foreground_victims > 100, "{}: nothing was collected", plain.name);
             assert_eq!(plain.flash, verified.flash, "{}", plain.name);
@@ -338,11 +339,11 @@ fn verified_drives_of_all_kinds_give_back_what_was_written() {
     counting.timed = false;
     let mut packed = drive("packed");
     packed.ftl.mapping_unit = 2048;
-    let drives = entrants(&[drive("plain"), buffered, counting, packed]);
+    let drives = duts(&[drive("plain"), buffered, counting, packed]);
     let workload = Random::mixed(60_000);
     let ageing = Random::mixed(30_000);
-    for age in [Age::None, Age::Fill, Age::Workload(&ageing)] {
-        let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, age) });
+    for preconditioning in [Preconditioning::None, Preconditioning::Fill, Preconditioning::Workload(&ageing)] {
+        let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, preconditioning) });
         assert_checks_hold(&result);
         for device in &result.devices {
             let check = device.checks.iter().find(|check| check.name == "reads_return_what_was_written");
@@ -370,12 +371,12 @@ fn drives_side_by_side_give_the_results_of_drives_one_after_the_other() {
     small.user_bytes /= 2;
     let mut counting = drive("counting");
     counting.timed = false;
-    let drives = entrants(&[drive("first"), small, counting, drive("last")]);
+    let drives = duts(&[drive("first"), small, counting, drive("last")]);
     let workload = Random::mixed(40_000);
-    let alone = run(&experiment(&drives, &workload, Age::Fill));
+    let alone = run(&experiment(&drives, &workload, Preconditioning::Fill));
     assert_checks_hold(&alone);
     assert_eq!(alone.devices.len(), 4);
-    let each = experiment(&drives, &workload, Age::Fill).memory().expect("known designs");
+    let each = experiment(&drives, &workload, Preconditioning::Fill).memory().expect("known designs");
     let first_two = each[0].total() + each[3].total() + 2 * BESIDES;
     for (jobs, memory_bytes, said) in [
         (2, 1 << 30, None),
@@ -386,7 +387,7 @@ fn drives_side_by_side_give_the_results_of_drives_one_after_the_other() {
         (4, 1, Some("the largest 1 fit")),
     ] {
         let notes = Notes(Mutex::new(Vec::new()));
-        let together = Experiment { jobs, memory_bytes, ..experiment(&drives, &workload, Age::Fill) };
+        let together = Experiment { jobs, memory_bytes, ..experiment(&drives, &workload, Preconditioning::Fill) };
         let stop = AtomicBool::new(false);
         assert_same(&alone, &ssdlab_lab::run(&together, None, &Control::new(&stop, &notes)).expect("sound"));
         let notes = notes.0.into_inner().expect("no thread panicked");
@@ -403,10 +404,10 @@ fn of_drives_side_by_side_that_fail_the_first_in_the_list_is_named() {
     second.user_bytes = second.flash.geometry.bytes();
     let mut third = drive("third");
     third.user_bytes = third.flash.geometry.bytes();
-    let drives = entrants(&[drive("first"), second, third, drive("fourth")]);
+    let drives = duts(&[drive("first"), second, third, drive("fourth")]);
     let workload = Random::writes(30_000);
     for jobs in [1, 2, 4] {
-        let together = Experiment { jobs, ..experiment(&drives, &workload, Age::None) };
+        let together = Experiment { jobs, ..experiment(&drives, &workload, Preconditioning::None) };
         let stop = AtomicBool::new(false);
         let error = ssdlab_lab::run(&together, None, &Control::new(&stop, &Quiet)).expect_err("no spare").to_string();
         assert!(error.starts_with("second: "), "{jobs} at a time: {error}");
@@ -433,11 +434,11 @@ fn drives_side_by_side_that_are_stopped_leave_their_parts_in_order() {
             }
         }
     }
-    let drives = entrants(&[drive("one"), drive("two"), drive("three")]);
+    let drives = duts(&[drive("one"), drive("two"), drive("three")]);
     let workload = Random::writes(2_000_000);
     let stop = AtomicBool::new(false);
     let stopping = Stopping(&stop, std::sync::atomic::AtomicU32::new(0));
-    let together = Experiment { jobs: 2, ..experiment(&drives, &workload, Age::None) };
+    let together = Experiment { jobs: 2, ..experiment(&drives, &workload, Preconditioning::None) };
     let result = ssdlab_lab::run(&together, None, &Control::new(&stop, &stopping)).expect("sound");
     assert!(!result.complete);
     let names: Vec<&str> = result.devices.iter().map(|device| device.name.as_str()).collect();
@@ -448,10 +449,11 @@ fn drives_side_by_side_that_are_stopped_leave_their_parts_in_order() {
 
 #[test]
 fn the_variation_of_the_rate_is_that_of_the_timeline_in_the_same_intervals() {
-    let drives = entrants(&[drive("one")]);
+    let drives = duts(&[drive("one")]);
     let workload = Random::writes(100_000);
     let interval = Nanos::from_ms(2);
-    let asked = Experiment { timeline_interval: Some(interval), ..experiment(&drives, &workload, Age::Steady) };
+    let asked =
+        Experiment { timeline_interval: Some(interval), ..experiment(&drives, &workload, Preconditioning::Steady) };
     let result = run(&asked);
     assert_checks_hold(&result);
     let device = &result.devices[0];
@@ -470,7 +472,7 @@ fn the_variation_of_the_rate_is_that_of_the_timeline_in_the_same_intervals() {
     assert!(cv > 0.01, "collection is felt: {cv}");
 
     // A run with the timeline's own intervals is the same but for those, and its variation is over 100 ms.
-    let plain = run(&experiment(&drives, &workload, Age::Steady));
+    let plain = run(&experiment(&drives, &workload, Preconditioning::Steady));
     assert_eq!(plain.devices[0].rate_variation.interval_ns, 100_000_000);
     assert_eq!(plain.devices[0].latency_ns, device.latency_ns);
     assert!(plain.devices[0].timeline.time_ns.len() <= 1024);

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Random, assert_checks_hold, assert_same, drive, entrants, experiment, run};
+use common::{Random, assert_checks_hold, assert_same, drive, duts, experiment, run};
 use ssdlab_flash::{DieId, Latency, MultiPlane};
 use ssdlab_lab::subtests::{PAUSE, volumes};
-use ssdlab_lab::{Age, Experiment, Recording, RunResult, Subtests};
+use ssdlab_lab::{Experiment, Preconditioning, Recording, RunResult, Subtests};
 
 use ssdlab_base::Nanos;
 use ssdlab_device::DriveConfig;
@@ -25,8 +25,11 @@ fn ambiguous(planes: u32) -> DriveConfig {
 }
 
 fn watched(config: DriveConfig, workload: &Random, die: u32) -> RunResult {
-    let drives = entrants(&[config]);
-    run(&Experiment { recording: Some(Recording { die: DieId(die) }), ..experiment(&drives, workload, Age::Fill) })
+    let drives = duts(&[config]);
+    run(&Experiment {
+        recording: Some(Recording { die: DieId(die) }),
+        ..experiment(&drives, workload, Preconditioning::Fill)
+    })
 }
 
 #[test]
@@ -77,9 +80,9 @@ fn what_was_really_programmed_is_what_the_drive_counted_and_the_levels_explain_t
 
 #[test]
 fn watching_changes_nothing_and_a_line_that_does_not_exist_is_refused() {
-    let drives = entrants(&[ambiguous(1)]);
+    let drives = duts(&[ambiguous(1)]);
     let workload = Random::mixed(20_000);
-    let plain = experiment(&drives, &workload, Age::Fill);
+    let plain = experiment(&drives, &workload, Preconditioning::Fill);
     let mut seen = watched(ambiguous(1), &workload, 0);
     assert_same(&watched(ambiguous(1), &workload, 0), &seen);
     assert!(seen.devices[0].ready_busy.take().is_some());
@@ -87,27 +90,32 @@ fn watching_changes_nothing_and_a_line_that_does_not_exist_is_refused() {
 
     let stop = std::sync::atomic::AtomicBool::new(false);
     let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
-    let far = Experiment { recording: Some(Recording { die: DieId(4) }), ..experiment(&drives, &workload, Age::None) };
+    let far = Experiment {
+        recording: Some(Recording { die: DieId(4) }),
+        ..experiment(&drives, &workload, Preconditioning::None)
+    };
     let error = ssdlab_lab::run(&far, None, &control).expect_err("there are four dies").to_string();
     assert!(error.contains("found die 4, expected 0 to 3"), "{error}");
     let mut untimed = drives.clone();
     untimed[0].config.timed = false;
-    let silent =
-        Experiment { recording: Some(Recording { die: DieId(0) }), ..experiment(&untimed, &workload, Age::None) };
+    let silent = Experiment {
+        recording: Some(Recording { die: DieId(0) }),
+        ..experiment(&untimed, &workload, Preconditioning::None)
+    };
     let error = ssdlab_lab::run(&silent, None, &control).expect_err("no line changes").to_string();
     assert!(error.contains("no Ready/Busy line ever changes"), "{error}");
 }
 
 #[test]
 fn sub_tests_write_their_volumes_and_quiet_divides_them_for_the_recorder_too() {
-    let drives = entrants(&[ambiguous(1)]);
+    let drives = duts(&[ambiguous(1)]);
     // Shorter than the volumes: it begins anew several times.
     let (workload, initial) = (Random::mixed(3_000), Random::writes(2_000));
     let subtests = Subtests { volumes: volumes("3x8m,4m").expect("volumes"), initial: Some(&initial) };
     let divided = Experiment {
         recording: Some(Recording { die: DieId(2) }),
         subtests: Some(subtests),
-        ..experiment(&drives, &workload, Age::Fill)
+        ..experiment(&drives, &workload, Preconditioning::Fill)
     };
     let result = run(&divided);
     assert_checks_hold(&result);
@@ -136,12 +144,13 @@ fn sub_tests_write_their_volumes_and_quiet_divides_them_for_the_recorder_too() {
 
 #[test]
 fn an_age_under_another_workload_is_that_workloads_steady_state() {
-    let drives = entrants(&[drive("aged")]);
+    let drives = duts(&[drive("aged")]);
     let (other, measured) = (Random::writes(40_000), Random::mixed(5_000));
     let cache = tempfile::tempdir().expect("a folder");
     let cache = ssdlab_lab::SnapshotCache::at(cache.path()).worth_keeping(std::time::Duration::ZERO);
-    let own = run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &other, Age::Steady) });
-    let under = Experiment { snapshots: Some(&cache), ..experiment(&drives, &measured, Age::SteadyUnder(&other)) };
+    let own = run(&Experiment { snapshots: Some(&cache), ..experiment(&drives, &other, Preconditioning::Steady) });
+    let under =
+        Experiment { snapshots: Some(&cache), ..experiment(&drives, &measured, Preconditioning::SteadyUnder(&other)) };
     let under = run(&under);
     assert_checks_hold(&under);
     assert_eq!(own.devices[0].precondition.windows, under.devices[0].precondition.windows);

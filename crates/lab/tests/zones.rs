@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{assert_checks_hold, drive, entrants, experiment, run};
+use common::{assert_checks_hold, drive, duts, experiment, run};
 use ssdlab_device::{Allocation, DriveConfig, Settings};
-use ssdlab_lab::{Age, Experiment, Sending, TextSource};
+use ssdlab_lab::{Experiment, Preconditioning, Sending, TextSource};
 
 /// Ten zones with a capacity of three quarters of their size, at most four of them open.
 fn zoned() -> DriveConfig {
@@ -27,19 +27,19 @@ fn text(workload: &str) -> TextSource {
 
 #[test]
 fn jobs_in_zones_are_verified_and_write_each_byte_once() {
-    let drives = entrants(&[zoned()]);
+    let drives = duts(&[zoned()]);
     for line in [
         "rw=randwrite,bs=16k,iodepth=32,zonemode=zbd,io_size=40m",
         "rw=randrw,bssplit=4k/50:32k/50,iodepth=8,numjobs=3,zonemode=zbd,io_size=10m,fsync=32",
         "rw=write,bs=64k,iodepth=4,zonemode=zbd,io_size=30m,zone_reset_threshold=0.3,zone_reset_frequency=0.1",
         "rw=randtrim,bs=1m,number_ios=5,zonemode=zbd",
     ] {
-        for age in [Age::None, Age::Fill] {
-            if line.starts_with("rw=randtrim") && matches!(age, Age::None) {
+        for preconditioning in [Preconditioning::None, Preconditioning::Fill] {
+            if line.starts_with("rw=randtrim") && matches!(preconditioning, Preconditioning::None) {
                 continue;
             }
             let workload = text(line);
-            let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, age) });
+            let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, preconditioning) });
             assert_checks_hold(&result);
             let device = &result.devices[0];
             let programs = |cause: &str| device.flash.programs.by_cause.get(cause).copied().unwrap_or(0);
@@ -68,8 +68,8 @@ fn a_trace_appends_and_its_places_are_verified() {
     let path = std::env::temp_dir().join(format!("ssdlab-zones-{}.csv", std::process::id()));
     std::fs::write(&path, trace).expect("the temporary folder is writable");
     let workload = text(&path.display().to_string());
-    let drives = entrants(&[zoned()]);
-    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::None) });
+    let drives = duts(&[zoned()]);
+    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::None) });
     std::fs::remove_file(&path).expect("it was written");
     assert_checks_hold(&result);
     let device = &result.devices[0];
@@ -96,8 +96,8 @@ fn an_append_that_completes_together_with_a_report_is_verified_at_its_own_place(
     let path = std::env::temp_dir().join(format!("ssdlab-reports-{}.csv", std::process::id()));
     std::fs::write(&path, trace).expect("the temporary folder is writable");
     let workload = text(&path.display().to_string());
-    let drives = entrants(&[config]);
-    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::None) });
+    let drives = duts(&[config]);
+    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::None) });
     std::fs::remove_file(&path).expect("it was written");
     assert_checks_hold(&result);
 }
@@ -116,8 +116,8 @@ fn a_trace_of_plain_writes_at_the_write_pointers_runs() {
     let path = std::env::temp_dir().join(format!("ssdlab-plain-{}.csv", std::process::id()));
     std::fs::write(&path, &trace).expect("the temporary folder is writable");
     let workload = text(&path.display().to_string());
-    let drives = entrants(&[zoned()]);
-    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Age::None) });
+    let drives = duts(&[zoned()]);
+    let result = run(&Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::None) });
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert_eq!(device.host.failed_requests, 0);
@@ -128,7 +128,9 @@ fn a_trace_of_plain_writes_at_the_write_pointers_runs() {
         let workload = text(&path.display().to_string());
         let stop = std::sync::atomic::AtomicBool::new(false);
         let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
-        ssdlab_lab::run(&experiment(&drives, &workload, Age::None), None, &control).expect_err("refused").to_string()
+        ssdlab_lab::run(&experiment(&drives, &workload, Preconditioning::None), None, &control)
+            .expect_err("refused")
+            .to_string()
     };
     let gap = refused(&format!("9001.000,W,{},4096\n", 3 * size + 167_936));
     let told = "request 63 writes at byte 3313664, and the write pointer of its zone is at 3309568";
@@ -140,23 +142,27 @@ fn a_trace_of_plain_writes_at_the_write_pointers_runs() {
 
 #[test]
 fn what_does_not_go_with_zones_is_refused() {
-    let drives = entrants(&[zoned()]);
-    let refused = |line: &str, age: Age<'_>| {
+    let drives = duts(&[zoned()]);
+    let refused = |line: &str, preconditioning: Preconditioning<'_>| {
         let workload = text(line);
         let progress = ssdlab_lab::Quiet;
         let stop = std::sync::atomic::AtomicBool::new(false);
         let control = ssdlab_lab::Control::new(&stop, &progress);
-        ssdlab_lab::run(&experiment(&drives, &workload, age), None, &control).expect_err(line).to_string()
+        ssdlab_lab::run(&experiment(&drives, &workload, preconditioning), None, &control).expect_err(line).to_string()
     };
-    for (line, age, part) in [
-        ("rw=randwrite,bs=4k", Age::None, "the drive has zones, and accepts writes only at their write pointers"),
-        ("model:msnfs,requests=100", Age::None, "only at the write pointers of its zones"),
-        ("rw=randread,bs=4k,zonemode=zbd", Age::None, "no zone of the job's region has data"),
-        ("rw=randwrite,bs=4k,zonemode=zbd", Age::Steady, "--precondition none or fill"),
-        ("rw=randwrite,bs=4k,zonemode=zbd", Age::Touched, "--precondition none or fill"),
-        ("rw=randwrite,bs=4k,zonemode=zbd,max_open_zones=5", Age::None, "at most 4 open or active zones"),
+    for (line, preconditioning, part) in [
+        (
+            "rw=randwrite,bs=4k",
+            Preconditioning::None,
+            "the drive has zones, and accepts writes only at their write pointers",
+        ),
+        ("model:msnfs,requests=100", Preconditioning::None, "only at the write pointers of its zones"),
+        ("rw=randread,bs=4k,zonemode=zbd", Preconditioning::None, "no zone of the job's region has data"),
+        ("rw=randwrite,bs=4k,zonemode=zbd", Preconditioning::Steady, "--precondition none or fill"),
+        ("rw=randwrite,bs=4k,zonemode=zbd", Preconditioning::Touched, "--precondition none or fill"),
+        ("rw=randwrite,bs=4k,zonemode=zbd,max_open_zones=5", Preconditioning::None, "at most 4 open or active zones"),
     ] {
-        let message = refused(line, age);
+        let message = refused(line, preconditioning);
         assert!(message.contains(part), "{line}: {message}");
     }
 }

@@ -74,7 +74,7 @@ pub enum Moment {
     Program,
     /// A block is being erased.
     Erase,
-    /// A flush, or a forced write, has completed.
+    /// A flush, or a FUA write, has completed.
     Durable,
     /// So many events have run.
     After(u32),

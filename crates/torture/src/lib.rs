@@ -10,7 +10,7 @@
 //! durable              what each read must see, and what each sector may hold after a power cut
 //! hosts                what hosts share that know a drive by their own commands
 //! journal              the same for a run without power cuts, to the last command
-//! lives                a drive and the oracle, over power cuts
+//! crash_harness        a drive and the oracle, over power cuts
 //! case, draw, script   a drive and the list of what happens to it: as data, from a seed, as text
 //! run                  a case and what was found wrong
 //! shrink               a failing case made small
@@ -27,22 +27,22 @@
 
 pub mod campaign;
 pub mod case;
-mod catch;
 pub mod commands;
 pub mod configs;
 mod cpu;
+pub mod crash_harness;
 pub mod draw;
 pub mod driver;
-pub mod durable;
+pub mod durability_oracle;
 pub mod exhaustive;
 pub mod hosts;
 pub mod journal;
-pub mod lives;
+mod panic_capture;
 pub mod run;
+pub mod scale_down;
 pub mod script;
 pub mod seeds;
 pub mod segments;
-pub mod shape;
 pub mod shrd;
 pub mod shrink;
 pub mod stacks;

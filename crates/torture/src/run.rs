@@ -8,10 +8,10 @@ use ssdlab_flash::{Contents, FaultKind, ScriptedFault};
 use ssdlab_host::BlockDevice as _;
 
 use crate::case::{Again, Case, Cut, Moment, Step};
-use crate::catch::{Caught, catch};
+use crate::crash_harness::{CrashHarness, recovery_of};
 use crate::driver::hangs_after;
-use crate::durable::SECTOR_BYTES_KNOWN;
-use crate::lives::{Lives, recovery_of};
+use crate::durability_oracle::SECTOR_BYTES_KNOWN;
+use crate::panic_capture::{Caught, catch};
 use crate::totals::{CutKind, Totals};
 
 /// What was found wrong.
@@ -85,15 +85,15 @@ fn run_steps(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>, unstruc
     if accepted(case).is_err() {
         return;
     }
-    let mut lives = Lives::new(&case.config, options(case));
-    lives.oracle.faulty = case.may_fail(FaultKind::Read);
+    let mut harness = CrashHarness::new(&case.config, options(case));
+    harness.oracle.faulty = case.may_fail(FaultKind::Read);
     // With one block in reserve a few torn pages are too much: such a drive may end as one that is only read.
-    lives.oracle.may_end_read_only =
+    harness.oracle.may_end_read_only =
         case.config.gc.free_blocks < 3 || case.may_fail(FaultKind::Program) || case.may_fail(FaultKind::Erase);
     if case.steps.iter().any(|step| matches!(step, Step::Fail { .. })) {
-        lives.drive().expect_faults();
+        harness.drive().expect_faults();
     }
-    let mut runner = Runner { lives, totals, struck, at: 0, tag: 0, trap: None, durable: 0, events: 0 };
+    let mut runner = Runner { harness, totals, struck, at: 0, tag: 0, trap: None, durable: 0, events: 0 };
     for (index, step) in case.steps.iter().enumerate() {
         *at = index;
         runner.at = index;
@@ -102,7 +102,7 @@ fn run_steps(case: &Case, totals: &mut Totals, struck: &mut Vec<Struck>, unstruc
     }
     *at = case.steps.len();
     runner.end();
-    unstruck.extend(never_struck(case, runner.lives.drive()));
+    unstruck.extend(never_struck(case, runner.harness.drive()));
 }
 
 /// The faults of the script and of the steps that have not struck, a sentence each.
@@ -139,7 +139,7 @@ pub(crate) struct Struck {
 }
 
 struct Runner<'a> {
-    lives: Lives,
+    harness: CrashHarness,
     totals: &'a mut Totals,
     struck: &'a mut Vec<Struck>,
     /// The step in flight.
@@ -164,7 +164,7 @@ impl Runner<'_> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Command { request, depth } => {
-                while self.lives.drive().outstanding() >= u64::from(*depth) {
+                while self.harness.drive().outstanding() >= u64::from(*depth) {
                     self.await_completion();
                 }
                 self.submit(request);
@@ -178,11 +178,11 @@ impl Runner<'_> {
             }
             Step::Pass(time) => self.pass(*time),
             Step::Drain => self.drain(),
-            Step::Fail { kind, block } => self.lives.drive().fail_next(*kind, *block),
+            Step::Fail { kind, block } => self.harness.drive().fail_next(*kind, *block),
             Step::Cut(cut) => {
                 // One at a time: what the last one waited for did not come.
                 self.trap = Some(*cut);
-                self.durable = self.lives.oracle.durable;
+                self.durable = self.harness.oracle.durable;
                 self.events = 0;
                 self.spring();
             }
@@ -193,13 +193,13 @@ impl Runner<'_> {
         self.tag += 1;
         self.totals.commands += 1;
         let request = Request { tag: self.tag, ..*request };
-        self.lives.submit(&request, u64::from(self.tag));
+        self.harness.submit(&request, u64::from(self.tag));
         self.spring();
     }
 
     /// Runs one event; false if there is none.
     fn event(&mut self) -> bool {
-        let more = self.lives.step();
+        let more = self.harness.step();
         self.events += u32::from(more);
         self.spring();
         more
@@ -208,10 +208,10 @@ impl Runner<'_> {
     /// Cuts the power if the moment has come that a cut waits for.
     fn spring(&mut self) {
         let Some(trap) = self.trap else { return };
-        let durable = self.lives.oracle.durable > self.durable;
+        let durable = self.harness.oracle.durable > self.durable;
         // What is in flight right after this event.
-        let soon = self.lives.drive().now() + Nanos(1);
-        let work = self.lives.drive().array_work(soon);
+        let soon = self.harness.drive().now() + Nanos(1);
+        let work = self.harness.drive().array_work(soon);
         let there = match trap.at {
             Moment::Now => true,
             Moment::Program => work.programs > 0,
@@ -226,39 +226,39 @@ impl Runner<'_> {
     }
 
     fn pass(&mut self, time: Nanos) {
-        let until = self.lives.drive().now() + time;
-        while self.trap.is_some() && self.lives.drive().next_event().is_some_and(|at| at <= until) {
+        let until = self.harness.drive().now() + time;
+        while self.trap.is_some() && self.harness.drive().next_event().is_some_and(|at| at <= until) {
             self.event();
         }
         // A cut on the way starts time again.
-        if self.lives.drive().now() <= until {
-            self.lives.drive().run_until(until);
-            self.lives.collect();
+        if self.harness.drive().now() <= until {
+            self.harness.drive().run_until(until);
+            self.harness.collect();
         }
     }
 
     fn await_completion(&mut self) {
-        let before = self.lives.drive().outstanding();
-        let until = Nanos(self.lives.drive().now().0.saturating_add(hangs_after(&self.lives.config).0));
+        let before = self.harness.drive().outstanding();
+        let until = Nanos(self.harness.drive().now().0.saturating_add(hangs_after(&self.harness.config).0));
         while self.trap.is_some() {
             let more = self.event();
             // Fewer because some have completed, or because a cut took them all.
-            if self.lives.drive().outstanding() < before {
+            if self.harness.drive().outstanding() < before {
                 return;
             }
             if !more {
                 break;
             }
-            assert!(self.lives.drive().now() < until, "{before} commands never complete");
+            assert!(self.harness.drive().now() < until, "{before} commands never complete");
         }
-        let progress = self.lives.drive().wait_for_completion(until);
-        self.lives.collect();
+        let progress = self.harness.drive().wait_for_completion(until);
+        self.harness.collect();
         self.spring();
         assert!(progress, "{before} commands never complete");
     }
 
     fn drain(&mut self) {
-        while self.lives.drive().outstanding() > 0 {
+        while self.harness.drive().outstanding() > 0 {
             self.await_completion();
         }
     }
@@ -266,30 +266,30 @@ impl Runner<'_> {
     fn cut(&mut self, cut: &Cut) {
         let in_the_middle = matches!(cut.at, Moment::Program | Moment::Erase);
         if (cut.percent > 0 || in_the_middle)
-            && let Some(next) = self.lives.drive().next_event()
+            && let Some(next) = self.harness.drive().next_event()
         {
-            let now = self.lives.drive().now().0;
+            let now = self.harness.drive().now().0;
             // Never the event itself.
             let left = next.0.saturating_sub(now);
             let part = (left * u64::from(cut.percent) / 100).max(u64::from(in_the_middle)).min(left.saturating_sub(1));
-            self.lives.drive().run_until(Nanos(now + part));
-            self.lives.collect();
+            self.harness.drive().run_until(Nanos(now + part));
+            self.harness.collect();
         }
-        let now = self.lives.drive().now();
-        let work = self.lives.drive().array_work(now);
+        let now = self.harness.drive().now();
+        let work = self.harness.drive().array_work(now);
         self.totals.cut(match (work.erases, work.programs) {
             (1.., _) => CutKind::Erase,
             (0, 1..) => CutKind::Program,
             (0, 0) => CutKind::Idle,
         });
-        for work in self.lives.drive().under_way() {
+        for work in self.harness.drive().in_flight_work() {
             *self.totals.cuts_by_work.entry(work).or_default() += 1;
         }
         self.note_faults();
         let start = Instant::now();
         let mut again = cut.recovery.into_iter().flatten();
         let mut cuts = 0_u64;
-        self.lives.cut_in_recovery(|flash| {
+        self.harness.cut_in_recovery(|flash| {
             cuts += 1;
             let (scanned, torn) = recovery_of(flash);
             again.next().map(|again| match again {
@@ -308,8 +308,8 @@ impl Runner<'_> {
 
     fn compare(&mut self) {
         let start = Instant::now();
-        self.totals.sectors_compared += self.lives.drive().user_sectors();
-        self.lives.compare();
+        self.totals.sectors_compared += self.harness.drive().user_sectors();
+        self.harness.compare();
         self.totals.comparing += start.elapsed();
     }
 
@@ -319,20 +319,20 @@ impl Runner<'_> {
         self.drain();
         while self.trap.is_some() && self.event() {}
         self.trap = None;
-        let refused = self.lives.oracle.refused;
+        let refused = self.harness.oracle.refused;
         self.submit(&Request::new(Op::Write, 0, 1));
         self.submit(&Request::new(Op::Flush, 0, 0));
         self.drain();
-        let read_only = self.lives.drive().is_read_only();
-        assert!(read_only || self.lives.oracle.refused == refused, "a drive that takes writes refused one");
+        let read_only = self.harness.drive().is_read_only();
+        assert!(read_only || self.harness.oracle.refused == refused, "a drive that takes writes refused one");
         self.compare();
         self.totals.read_only += u64::from(read_only);
-        self.totals.refused += self.lives.oracle.refused;
-        self.totals.unreadable += self.lives.oracle.unreadable;
+        self.totals.refused += self.harness.oracle.refused;
+        self.totals.unreadable += self.harness.oracle.unreadable;
     }
 
     fn note_faults(&mut self) {
-        if let Some(drive) = self.lives.drive_if_on() {
+        if let Some(drive) = self.harness.drive_if_on() {
             let new = drive.faults_struck().iter().skip(self.struck.len());
             self.struck.extend(new.map(|fault| Struck { fault: *fault, step: self.at }));
         }

@@ -13,7 +13,7 @@
 //! cut after=5 10%           the same as soon as 5 events have run, 10 % of the way to the next
 //! cut program recovery=40%    and again when recovery has looked at 40 % of the written pages
 //! cut program recovery=erase:1  and again in recovery, in the second erase of a torn block
-//! cut durable               as soon as a flush or a forced write has completed
+//! cut durable               as soon as a flush or a FUA write has completed
 //! cut erase 40% unread      in the middle of an erase, 40 % of the way to the next event; nothing is read afterwards
 //! ```
 
@@ -197,7 +197,7 @@ impl Case {
     /// The case as text that [`Case::parse`] reads; `comment` goes on top.
     pub fn to_text(&self, comment: &str) -> String {
         let (drive, steps) = (self.config.clone(), self.steps.clone());
-        Script { seed: self.seed, host: None, of_set: None, steps, drive }.to_text(comment)
+        Script { seed: self.seed, host: None, command_set_case: None, steps, drive }.to_text(comment)
     }
 
     /// Reads what [`Case::to_text`] wrote; `file` is what messages call it.
@@ -205,8 +205,8 @@ impl Case {
     /// # Errors
     /// A sentence with the file, the place, what was found, and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Case, ScriptError> {
-        let Script { seed, host, of_set, steps, drive } = Script::parse(text, file)?;
-        if of_set.is_some() {
+        let Script { seed, host, command_set_case, steps, drive } = Script::parse(text, file)?;
+        if command_set_case.is_some() {
             let found = "found a case of a command set, expected one of block I/O";
             return Err(ScriptError(format!("{file}: torture.command_set: {found}")));
         }
@@ -218,7 +218,7 @@ impl Case {
 }
 
 /// What a case of a command set has beside its drive and its steps.
-pub(crate) struct OfSet {
+pub(crate) struct CommandSetCase {
     /// The set's name.
     pub(crate) set: String,
     /// What the drive keeps of its data, by name.
@@ -233,7 +233,7 @@ pub(crate) struct Script<S> {
     /// The layers above the drive, of a case of a stack.
     pub(crate) host: Option<String>,
     /// Of a case of a command set.
-    pub(crate) of_set: Option<OfSet>,
+    pub(crate) command_set_case: Option<CommandSetCase>,
     pub(crate) steps: Vec<S>,
     pub(crate) drive: DriveConfig,
 }
@@ -251,7 +251,7 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
         if let Some(host) = &self.host {
             text.push_str(&format!("host = {}\n", Value::String(host.clone())));
         }
-        if let Some(OfSet { set, payload, depth }) = &self.of_set {
+        if let Some(CommandSetCase { set, payload, depth }) = &self.command_set_case {
             let (set, payload) = (Value::String(set.clone()), Value::String(payload.clone()));
             text.push_str(&format!("command_set = {set}\npayload = {payload}\ndepth = {depth}\n"));
         }
@@ -289,11 +289,11 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
             Some(other) => Err(error(format!("torture.{key}: found {other}, expected {expected}"))),
         };
         let host = string("host", "layers as text")?;
-        let of_set = match (string("command_set", "the name of a command set")?, depth) {
+        let command_set_case = match (string("command_set", "the name of a command set")?, depth) {
             (Some(set), Some(depth)) => {
                 let payload = string("payload", PAYLOADS)?;
                 let payload = payload.ok_or_else(|| error(format!("torture.payload: missing, expected {PAYLOADS}")))?;
-                Some(OfSet { set, payload, depth })
+                Some(CommandSetCase { set, payload, depth })
             }
             _ => None,
         };
@@ -315,7 +315,13 @@ impl<S: fmt::Display + FromStr<Err = ScriptError>> Script<S> {
             steps.push(step.parse().map_err(|cause| wrong(format!("{cause}")))?);
         }
         let drive = description.without("torture").resolve();
-        Ok(Script { seed, host, of_set, steps, drive: drive.map_err(|cause| ScriptError(cause.to_string()))? })
+        Ok(Script {
+            seed,
+            host,
+            command_set_case,
+            steps,
+            drive: drive.map_err(|cause| ScriptError(cause.to_string()))?,
+        })
     }
 }
 

@@ -14,8 +14,8 @@ use ssdlab_base::{CommandSpec, Op, Opcode, Refusal, Request, Rng, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Status, design_with, draw_design, stamp_cell};
 use ssdlab_flash::{Contents, OpKind, SchedulerKind};
 
-use crate::catch::catch;
 use crate::hosts::{Stop, recover_after};
+use crate::panic_capture::catch;
 use crate::{Finding, Totals, configs};
 
 /// The stamp of what a finish wrote: zeroes.
@@ -45,9 +45,9 @@ struct Life {
 #[derive(Clone, Debug)]
 struct Modelled {
     lives: Vec<Life>,
-    /// Lives before this one ended with a trim that completed.
+    /// CrashHarness before this one ended with a trim that completed.
     trimmed: usize,
-    /// Lives before this one ended with a trim that completed and that a flush covered, or FUA.
+    /// CrashHarness before this one ended with a trim that completed and that a flush covered, or FUA.
     durable: usize,
     /// Of a zone.
     state: ZoneState,
@@ -119,7 +119,7 @@ pub struct SegmentHost {
     units: usize,
     segments: Vec<Modelled>,
     /// By tag.
-    under_way: Vec<Option<Expected>>,
+    in_flight_work: Vec<Option<Expected>>,
     next_stamp: u32,
     /// The drive may end read-only.
     may_end_read_only: bool,
@@ -162,7 +162,7 @@ impl SegmentHost {
             per_unit: write_unit,
             units: (sectors / write_unit) as usize,
             segments: vec![Modelled::new(); count as usize],
-            under_way: Vec::new(),
+            in_flight_work: Vec::new(),
             next_stamp: 0,
             may_end_read_only: fails || config.gc.free_blocks < 3,
             events_left: None,
@@ -189,10 +189,10 @@ impl SegmentHost {
     }
 
     fn submit(&mut self, request: Request, stamp: u32, expected: Expected) {
-        let tag = self.under_way.len() as u32;
+        let tag = self.in_flight_work.len() as u32;
         // What a drive that takes no more writes has refused is expected to have taken effect.
         let is_refused = matches!(expected, Expected::Refused(_)) && !self.drive().is_read_only();
-        self.under_way.push(Some(expected));
+        self.in_flight_work.push(Some(expected));
         let drive = self.drive();
         let programs = |drive: &Drive| drive.counters().flash.total(OpKind::Program);
         let (before, order) = (programs(drive), drive.completions().len());
@@ -324,7 +324,7 @@ impl SegmentHost {
 
     /// Whether a command came to what it must; the host learns what is durable now.
     fn completed(&mut self, tag: u32, status: Status, cells: &[u64], answer: &[u64]) -> Result<(), Stop> {
-        let expected = self.under_way[tag as usize].take().expect("each command completes once");
+        let expected = self.in_flight_work[tag as usize].take().expect("each command completes once");
         // The zones of a drive that takes no more writes change no more.
         let is_of_zones = self.zones.is_some() && status == Status::Refused(zoned::INVALID_TRANSITION);
         let is_refused = status == Status::ReadOnly || is_of_zones && self.drive().is_read_only();
@@ -407,7 +407,7 @@ impl SegmentHost {
     /// The host has to stop.
     pub fn wait(&mut self) -> Result<(), Stop> {
         self.take_completions()?;
-        while self.under_way.iter().any(Option::is_some) {
+        while self.in_flight_work.iter().any(Option::is_some) {
             if self.events_left == Some(0) {
                 return Err(Stop::Cut);
             }
@@ -417,10 +417,10 @@ impl SegmentHost {
             let idle = drive.next_event().is_none();
             drive.run_until(at);
             let goes_on = !idle || drive.next_event().is_some() || !drive.completions().is_empty();
-            assert!(goes_on, "commands never complete: {:?}", self.under_way.iter().flatten().next());
+            assert!(goes_on, "commands never complete: {:?}", self.in_flight_work.iter().flatten().next());
             self.take_completions()?;
         }
-        self.under_way.clear();
+        self.in_flight_work.clear();
         Ok(())
     }
 
@@ -493,7 +493,7 @@ impl SegmentHost {
         let options = Options { seed, contents: Contents::Stamps };
         // What completed before the cut did so.
         let _ = self.take_completions();
-        self.under_way.clear();
+        self.in_flight_work.clear();
         self.events_left = None;
         let flash = self.drive.take().expect("a drive").power_cut();
         self.drive = Some(recover_after(&self.config, options, flash, again));
@@ -720,7 +720,7 @@ impl SegmentCase {
                 }
                 *done += 1;
                 host.some(&mut rng);
-                totals.commands += host.under_way.len() as u64;
+                totals.commands += host.in_flight_work.len() as u64;
                 match host.wait() {
                     Ok(()) => {}
                     Err(Stop::Cut) => break,

@@ -15,9 +15,9 @@ use ssdlab_base::{Op, Opcode, Request, Rng, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Status, design_with, draw_design, stamp_cell};
 use ssdlab_flash::{Cause, Contents, OpCounts, OpKind};
 
-use crate::catch::catch;
 use crate::configs::{self, names};
 use crate::hosts::{Stop, recover_after};
+use crate::panic_capture::catch;
 use crate::{Finding, Totals};
 
 /// A host that sends one command after the other, and knows what each unit must hold.

@@ -8,7 +8,7 @@ use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, rng};
 use ssdlab_device::Options;
 use ssdlab_flash::{BlockId, Cause, Contents, FaultKind, OpKind, ScriptedFault};
-use ssdlab_torture::lives::Lives;
+use ssdlab_torture::crash_harness::CrashHarness;
 use ssdlab_torture::{Totals, run};
 
 /// Rounds after which a drive that loses a block in every few must have none to spare.
@@ -22,7 +22,7 @@ struct Failed {
 }
 
 struct Case {
-    lives: Lives,
+    harness: CrashHarness,
     rng: Rng,
     commands: u64,
     failed: Failed,
@@ -33,10 +33,10 @@ impl Case {
         let mut config = drive(variant);
         // One that never strikes: the drive is one of which others may be asked.
         config.flash.faults.script = vec![ScriptedFault { kind: FaultKind::Program, block: BlockId(0), nth: u32::MAX }];
-        let mut lives = Lives::new(&config, Options { seed, contents: Contents::Stamps });
-        lives.oracle.faulty = true;
-        lives.oracle.may_end_read_only = true;
-        let mut case = Case { lives, rng: rng(seed, "commands"), commands: 0, failed: Failed::default() };
+        let mut harness = CrashHarness::new(&config, Options { seed, contents: Contents::Stamps });
+        harness.oracle.faulty = true;
+        harness.oracle.may_end_read_only = true;
+        let mut case = Case { harness, rng: rng(seed, "commands"), commands: 0, failed: Failed::default() };
         for first in (0..case.sectors()).step_by(32) {
             case.run(Op::Write, first, 32);
         }
@@ -44,14 +44,14 @@ impl Case {
     }
 
     fn sectors(&mut self) -> u64 {
-        self.lives.drive().user_sectors()
+        self.harness.drive().user_sectors()
     }
 
     fn run(&mut self, op: Op, sector: u64, sectors: u64) {
         self.commands += 1;
         let tag = self.commands as u32;
-        self.lives.submit(&Request { tag, ..Request::new(op, sector, sectors) }, self.commands);
-        self.lives.drain();
+        self.harness.submit(&Request { tag, ..Request::new(op, sector, sectors) }, self.commands);
+        self.harness.drain();
     }
 
     fn somewhere(&mut self) -> u64 {
@@ -61,7 +61,7 @@ impl Case {
 
     /// Faults that have struck, and operations of the map.
     fn seen(&mut self, kind: OpKind) -> (usize, u64) {
-        let drive = self.lives.drive();
+        let drive = self.harness.drive();
         (drive.faults_struck().len(), drive.counters().flash.get(kind, Cause::Mapping))
     }
 
@@ -98,20 +98,20 @@ impl Case {
 
     /// The next operation of a kind fails, whatever it is of.
     fn ask(&mut self, kind: FaultKind) {
-        let asked = self.lives.drive().faults_asked().iter().any(|(other, _)| *other == kind);
+        let asked = self.harness.drive().faults_asked().iter().any(|(other, _)| *other == kind);
         if !asked {
-            self.lives.drive().fail_next(kind, None);
+            self.harness.drive().fail_next(kind, None);
         }
     }
 
     fn cut(&mut self) {
-        self.lives.cut_now();
-        self.lives.compare();
+        self.harness.cut_now();
+        self.harness.compare();
     }
 
     fn until_read_only(mut self, name: &str) -> Failed {
         for round in 0..ROUNDS {
-            if self.lives.drive().is_read_only() {
+            if self.harness.drive().is_read_only() {
                 break;
             }
             if round % 2 == 0 {
@@ -123,7 +123,7 @@ impl Case {
                 self.cut();
             }
         }
-        assert!(self.lives.drive().is_read_only(), "{name}: {:?}", self.failed);
+        assert!(self.harness.drive().is_read_only(), "{name}: {:?}", self.failed);
         self.cut();
         self.failed
     }

@@ -59,7 +59,7 @@ pub trait Workload {
     /// Requests that come next, in their order, of which this did not tell before; their times and tags are not set yet,
     /// and those behind a job's end never come. A hint for who wants to fetch ahead: it may be empty, and asking changes
     /// nothing.
-    fn foreseen(&mut self) -> &[Request] {
+    fn lookahead(&mut self) -> &[Request] {
         &[]
     }
 

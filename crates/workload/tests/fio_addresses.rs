@@ -59,7 +59,7 @@ proptest! {
         let expected = run(&mut spec(&text, 64 * MIB, seed), 64 * MIB, LATENCY, usize::MAX);
         let mut workload = spec(&text, 64 * MIB, seed);
         let place = |request: &Request| (request.op, request.sector, request.sectors);
-        let (mut sent, mut completed, mut foreseen) = (Vec::<Request>::new(), 0, 0);
+        let (mut sent, mut completed, mut announced) = (Vec::<Request>::new(), 0, 0);
         loop {
             match workload.next(Nanos::ZERO).expect("a valid job") {
                 Next::Request(request) => sent.push(request),
@@ -70,14 +70,14 @@ proptest! {
                 Next::WaitUntil(_) => unreachable!("a job without pacing waits for no time"),
                 Next::Done => break,
             }
-            for (request, comes) in workload.foreseen().iter().zip(&expected[sent.len()..]) {
+            for (request, comes) in workload.lookahead().iter().zip(&expected[sent.len()..]) {
                 prop_assert_eq!(place(request), place(comes));
-                foreseen += 1;
+                announced += 1;
             }
         }
         let places = |requests: &[Request]| requests.iter().map(place).collect::<Vec<_>>();
         prop_assert_eq!(places(&sent), places(&expected));
-        prop_assert!(foreseen > sent.len() / 2);
+        prop_assert!(announced > sent.len() / 2);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl WriteBuffer {
     }
 
     /// Looks units up, so that what that touches is in the processor's cache.
-    pub(crate) fn glance(&self, lpns: impl Iterator<Item = Lpn>) {
+    pub(crate) fn prefetch(&self, lpns: impl Iterator<Item = Lpn>) {
         for lpn in lpns {
             std::hint::black_box(self.find(lpn));
         }

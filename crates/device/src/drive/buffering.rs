@@ -8,7 +8,7 @@ use super::dispatch::{Stall, mask_of};
 use super::{Drive, DriveError, Eviction, Timer};
 use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
-use crate::ftl::{Asker, Compaction, Found, Ftl, MAX_UNITS, UnitWrite, full_mask};
+use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, Waiter, full_mask};
 use crate::media::Media;
 use crate::registry::pick;
 use crate::seeded::{Bug, seeded};
@@ -115,13 +115,13 @@ impl Drive {
                 if self.stage.caches_reads && self.drop_clean_victims() {
                     continue;
                 }
-                self.want(command, still);
+                self.reserve_in_buffer(command, still);
                 return Err(Stall::BufferFull);
             }
             // What is already on its way out counts: nothing leaves that need not.
             let wanted = self.stage.wanted_sectors + still.max(cost);
             if buffer.room() + self.stage.leaving_sectors >= wanted || buffer.is_empty() {
-                self.want(command, still);
+                self.reserve_in_buffer(command, still);
                 return Err(Stall::BufferFull);
             }
             let mut slots = std::mem::take(&mut self.stage.slots);
@@ -135,7 +135,7 @@ impl Drive {
             }
             self.stage.slots = slots;
             if let Err(stall) = left {
-                self.want(command, still);
+                self.reserve_in_buffer(command, still);
                 return Err(stall);
             }
         }
@@ -181,7 +181,7 @@ impl Drive {
     }
 
     /// A stalled command waits to bring so many sectors.
-    fn want(&mut self, command: u32, sectors: u64) {
+    fn reserve_in_buffer(&mut self, command: u32, sectors: u64) {
         debug_assert_eq!(self.commands[command].wanted_sectors, 0, "command {command} wants room twice");
         self.commands[command].wanted_sectors = sectors;
         self.stage.wanted_sectors += sectors;
@@ -192,15 +192,15 @@ impl Drive {
 
     /// A stalled command is tried again, or given up.
     #[inline]
-    pub(super) fn wants_no_more(&mut self, command: u32) {
+    pub(super) fn release_buffer_reservation(&mut self, command: u32) {
         if self.stage.wanted_sectors > 0 {
-            self.wants_less(command);
+            self.shrink_buffer_reservation(command);
         }
     }
 
     // Every command asks: what few of them come to must not be a part of it.
     #[inline(never)]
-    fn wants_less(&mut self, command: u32) {
+    fn shrink_buffer_reservation(&mut self, command: u32) {
         let sectors = std::mem::take(&mut self.commands[command].wanted_sectors);
         if sectors == 0 {
             return;
@@ -293,6 +293,7 @@ impl Drive {
         let place = self.stage.padded_to.remove(&first);
         let holds = |from: &Lpn| Lpn::each(*from..end).any(|lpn| buffer.find(lpn).is_some());
         let mut at = place.filter(holds).unwrap_or(first);
+        assert!((first..end).contains(&at), "the padding of {first} to {end} goes on at {at}");
         let per_page = self.media.units_per_page;
         while at < end {
             let page_end = end.min(at.begin(per_page) + per_page);
@@ -330,8 +331,8 @@ impl Drive {
             let leaving = slots.iter().map(|slot| buffer.entry(*slot).lpn);
             let stream = slots.first().map_or(0, |slot| buffer.entry(*slot).stream);
             let lpns: ArrayVec<Lpn, MAX_UNITS> = leaving.chain(pads.iter().copied()).collect();
-            let asker = self.waiting.current.map_or(Asker::Buffer, Asker::Command);
-            let asked = self.ask_for_map_to_write(asker, &lpns, stream);
+            let waiter = self.waiting.current.map_or(Waiter::Buffer, Waiter::Command);
+            let asked = self.ask_for_map_to_write(waiter, &lpns, stream);
             self.stage.awaiting_map.clear();
             if asked == Err(Stall::Map) {
                 self.stage.awaiting_map.extend(&lpns[..slots.len()]);

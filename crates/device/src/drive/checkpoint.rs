@@ -9,7 +9,7 @@
 //! original does, bit for bit: beside what is saved it holds what the controller has only in RAM, each as a part of its own
 //! ([`Drive::parts`] and [`Drive::take_parts`], one line in each). Counters are not part of it; they begin at zero.
 
-mod parts;
+mod sections;
 
 use std::io::{self, Read, Write};
 
@@ -20,7 +20,7 @@ use super::state::read_u64;
 use super::{Drive, Options};
 use crate::DriveConfig;
 use crate::buffer::{HeldUnit, HeldUnits};
-use parts::Parts;
+use sections::Parts;
 
 /// First and last bytes; the number changes with the layout, not with the parts.
 const MAGIC: &[u8; 16] = b"ssdlab point 2\n\0";
@@ -56,8 +56,8 @@ impl Drive {
         let settled = self.waiting.stalled.is_empty()
             && self.failures.pending_rewrites.is_empty()
             && self.failures.retirements.is_empty()
-            && self.media.unpinned.is_empty()
-            && self.media.opened.is_empty()
+            && self.media.erasable.is_empty()
+            && self.media.groups_to_collect.is_empty()
             && self.gc.is_idle();
         if !settled {
             return Err(not_now("garbage collection has a block in hand"));

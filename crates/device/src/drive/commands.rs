@@ -11,7 +11,7 @@ use ssdlab_flash::Lpn;
 use super::dispatch::Stall;
 use super::{Drive, Payload};
 use crate::Status;
-use crate::ftl::{Asker, CannotYet, Outcome, SetCommand};
+use crate::ftl::{CannotYet, Outcome, SetCommand, Waiter};
 use crate::seeded::{Bug, seeded};
 
 /// Bytes of a word on the link.
@@ -19,7 +19,7 @@ pub(super) const WORD_BYTES: u64 = 8;
 
 /// What a command of the drive's own set has beyond a block command.
 #[derive(Clone, Debug)]
-pub(super) struct OfSet {
+pub(super) struct SetCommandState {
     /// `None` where the drive does not know it.
     spec: Option<&'static CommandSpec>,
     words: Vec<u64>,
@@ -32,7 +32,7 @@ pub(super) struct OfSet {
     fill: Vec<Range<u64>>,
 }
 
-impl OfSet {
+impl SetCommandState {
     /// Bytes that it brings over the link.
     #[cold]
     pub(super) fn bytes_in(&self, request: &Request) -> u64 {
@@ -125,7 +125,7 @@ impl Drive {
             return self.submit_with(request, payload.data);
         }
         let spec = self.host.set.and_then(|set| set.command(request.opcode));
-        let of_set = OfSet {
+        let set_state = SetCommandState {
             spec,
             words: payload.words.to_vec(),
             answer: Answer::default(),
@@ -133,35 +133,41 @@ impl Drive {
             sectors: request.sectors,
             fill: Vec::new(),
         };
-        let refused = self.refuses(request, &of_set);
+        let refused = self.refuses(request, &set_state);
         match spec.map(|spec| spec.role) {
             Some(Role::Zone(action)) if refused.is_none() => {
-                self.zone_command_arrives(request, payload, of_set, action)
+                self.zone_command_arrives(request, payload, set_state, action)
             }
-            _ => self.arrives(request, payload.data, Some(Box::new(of_set)), refused),
+            _ => self.arrives(request, payload.data, Some(Box::new(set_state)), refused),
         }
     }
 
     /// A command on zones is taken or refused; an append knows its place from then on.
-    fn zone_command_arrives(&mut self, request: &Request, payload: Payload<'_>, of_set: OfSet, action: ZoneAction) {
-        let mut of_set = of_set;
+    fn zone_command_arrives(
+        &mut self,
+        request: &Request,
+        payload: Payload<'_>,
+        set_state: SetCommandState,
+        action: ZoneAction,
+    ) {
+        let mut set_state = set_state;
         match self.admits_to_zones(request, action) {
             Ok(work) => {
                 if action == ZoneAction::Append {
-                    of_set.answer.words = vec![work.address];
+                    set_state.answer.words = vec![work.address];
                 }
-                of_set.fill = work.fill;
+                set_state.fill = work.fill;
                 let placed = Request { sector: work.address, ..*request };
-                self.arrives(&placed, payload.data, Some(Box::new(of_set)), None);
+                self.arrives(&placed, payload.data, Some(Box::new(set_state)), None);
             }
-            Err(status) => self.arrives(request, payload.data, Some(Box::new(of_set)), Some(status)),
+            Err(status) => self.arrives(request, payload.data, Some(Box::new(set_state)), Some(status)),
         }
     }
 
     /// Why a command of the set cannot even be looked at.
-    fn refuses(&self, request: &Request, of_set: &OfSet) -> Option<Status> {
-        let Some(spec) = of_set.spec else { return Some(Status::Unsupported) };
-        if spec.carrier != request.op || !spec.words_in.allow(of_set.words.len()) {
+    fn refuses(&self, request: &Request, set_state: &SetCommandState) -> Option<Status> {
+        let Some(spec) = set_state.spec else { return Some(Status::Unsupported) };
+        if spec.carrier != request.op || !spec.words_in.allow(set_state.words.len()) {
             return Some(Status::Invalid);
         }
         let sectors = match spec.address {
@@ -179,38 +185,38 @@ impl Drive {
     pub(super) fn command_of_set(&mut self, command: u32) -> Result<(), Stall> {
         let state = &mut self.commands[command];
         let request = state.request;
-        let mut of_set = state.of_set.take().expect("a command of a set");
-        let result = self.carry_out(command, &request, &mut of_set);
-        self.commands[command].of_set = Some(of_set);
+        let mut set_state = state.set_state.take().expect("a command of a set");
+        let result = self.carry_out(command, &request, &mut set_state);
+        self.commands[command].set_state = Some(set_state);
         result?;
-        self.takes_its_place(command);
+        self.commit_effect(command);
         Ok(())
     }
 
-    fn carry_out(&mut self, command: u32, request: &Request, of_set: &mut OfSet) -> Result<(), Stall> {
-        let spec = of_set.spec.expect("an unknown command does not enter the drive");
+    fn carry_out(&mut self, command: u32, request: &Request, set_state: &mut SetCommandState) -> Result<(), Stall> {
+        let spec = set_state.spec.expect("an unknown command does not enter the drive");
         let writes = request.op == Op::Write || matches!(spec.role, Role::Zone(_));
         if self.failures.read_only && writes && !self.has_begun(command) {
             self.commands[command].status = Status::ReadOnly;
-            self.never_written(request, of_set);
+            self.never_written(request, set_state);
             return Ok(());
         }
         if spec.role == Role::Acknowledge {
-            if !self.media.events.acknowledge(of_set.words[0]) {
+            if !self.media.events.acknowledge(set_state.words[0]) {
                 self.commands[command].status = Status::Invalid;
             }
             return Ok(());
         }
         if spec.role == Role::Report {
-            self.commands[command].status = self.report_segments(of_set);
+            self.commands[command].status = self.report_segments(set_state);
             return Ok(());
         }
         if let Role::Zone(action) = spec.role {
-            return self.act_on_zones(command, action, &of_set.fill);
+            return self.act_on_zones(command, action, &set_state.fill);
         }
-        if !of_set.carried_out {
-            let asker = Asker::Command(command);
-            let asked = SetCommand { opcode: request.opcode, request, words: &of_set.words, asker };
+        if !set_state.carried_out {
+            let waiter = Waiter::Command(command);
+            let asked = SetCommand { opcode: request.opcode, request, words: &set_state.words, waiter };
             let outcome = match self.execute(asked) {
                 // A drive that became read-only has no more space later: what the command needs does not come.
                 Err(Stall::NoSpace) if self.failures.read_only => {
@@ -219,9 +225,9 @@ impl Drive {
                 }
                 outcome => outcome?,
             };
-            of_set.answer.words = outcome.words;
-            of_set.answer.bytes = outcome.bytes;
-            of_set.carried_out = !seeded(Bug::ExecutedTwice);
+            set_state.answer.words = outcome.words;
+            set_state.answer.bytes = outcome.bytes;
+            set_state.carried_out = !seeded(Bug::ExecutedTwice);
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;
@@ -253,8 +259,8 @@ impl Drive {
     }
 
     /// Answers with the segments or zones from the number in the first word on, as many as the second says.
-    fn report_segments(&self, of_set: &mut OfSet) -> Status {
-        let (first, count) = (of_set.words[0], of_set.words[1]);
+    fn report_segments(&self, set_state: &mut SetCommandState) -> Status {
+        let (first, count) = (set_state.words[0], set_state.words[1]);
         let (words, all) = match (self.segments(), self.zones()) {
             (Some(shape), _) => (vec![shape.sectors, shape.count, shape.write_unit], shape.count),
             (None, Some(shape)) => {
@@ -267,19 +273,19 @@ impl Drive {
         let Some(end) = end else { return Status::OutOfRange };
         let encoded =
             |number| self.segment(number).map(Segment::encode).or_else(|| self.zone(number).map(Zone::encode));
-        of_set.answer.words = words;
-        of_set.answer.bytes = (first..end).filter_map(encoded).flatten().collect();
+        set_state.answer.words = words;
+        set_state.answer.bytes = (first..end).filter_map(encoded).flatten().collect();
         Status::Success
     }
 
     /// Whether the design has done a part of a command of the set: the rest follows, in RAM where flash takes no more.
     pub(super) fn has_begun(&mut self, command: u32) -> bool {
-        self.ftl.commands().is_some_and(|design| design.has_begun(Asker::Command(command)))
+        self.ftl.commands().is_some_and(|design| design.has_begun(Waiter::Command(command)))
     }
 
     /// A command of the set ends that was executed and has not written all of its units: the design hears which.
-    pub(super) fn never_written(&mut self, request: &Request, of_set: &OfSet) {
-        if !of_set.carried_out || !of_set.brings_data(request) {
+    pub(super) fn never_written(&mut self, request: &Request, set_state: &SetCommandState) {
+        if !set_state.carried_out || !set_state.brings_data(request) {
             return;
         }
         let units =
@@ -304,7 +310,7 @@ impl Drive {
             match design.execute(&mut self.media, asked) {
                 Ok(outcome) => return Ok(outcome),
                 // Without time a map block is erased as soon as a command waits for it.
-                Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.unpinned.is_empty() => {
+                Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.erasable.is_empty() => {
                     self.erase_emptied_superblocks();
                 }
                 Err(why) => return Err(why.into()),
@@ -332,7 +338,7 @@ impl Drive {
             count.refused += u64::from(matches!(status, Status::Refused(_)));
             count.failed += u64::from(status != Status::Success);
         }
-        let answer = state.of_set.take().and_then(|of_set| of_set.answer(tag));
+        let answer = state.set_state.take().and_then(|set_state| set_state.answer(tag));
         let told = answer.is_some();
         self.host.answers.extend(answer);
         told

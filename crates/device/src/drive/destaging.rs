@@ -122,7 +122,7 @@ impl Drive {
             return None;
         }
         let whole_pages = u64::from(buffer.units() / self.media.units_per_page);
-        let pages = whole_pages.min(destager.batch_pages).min(u64::from(self.ftl.stripe_left(&self.media)));
+        let pages = whole_pages.min(destager.batch_pages).min(u64::from(self.ftl.pages_left_in_stripe(&self.media)));
         // A page that units do not fill leaves only for a write that nothing else makes room for.
         let alone = self.stage.wanted_sectors > 0 && in_flight == 0 && buffer.units() > 0;
         Some(if alone { pages.max(1) } else { pages }).filter(|pages| *pages > 0)

@@ -7,10 +7,10 @@ use ssdlab_base::command_set::AddressSpace;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, Lpn, Ppn};
 
-use super::waiting::{Extent, Turn, WaitsFor};
+use super::stalled::{Extent, Turn, WaitsFor};
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::{Asker, CannotYet, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
+use crate::ftl::{CannotYet, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite, Waiter};
 use crate::media::Place;
 use crate::path::Stage;
 use crate::seeded::{Bug, seeded};
@@ -58,7 +58,7 @@ impl Drive {
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
         debug_assert!(!self.waiting.stalled.contains(command), "command {command} is dispatched, and is stalled");
-        if self.in_order.is_some() && self.waits_its_turn(command) {
+        if self.in_order.is_some() && self.must_wait_for_order(command) {
             return self.wait_begins(command, Stage::Overlap);
         }
         if !self.waiting.stalled.is_empty()
@@ -81,7 +81,7 @@ impl Drive {
             // A command took all pages that its group allowed, and collection, which looked at it just now, allows more.
             self.work();
         }
-        let has_work = || self.map_asks() || !self.media.unpinned.is_empty();
+        let has_work = || self.map_asks() || !self.media.erasable.is_empty();
         if self.caches_map && has_work() && !self.waiting.retrying {
             // A map page that was never programmed comes at once; what waits for a map block waits for an erase to begin.
             self.work();
@@ -90,7 +90,7 @@ impl Drive {
             self.work_untimed();
         }
         if self.in_order.is_some() {
-            self.let_go();
+            self.dispatch_unblocked();
         }
     }
 
@@ -108,7 +108,7 @@ impl Drive {
 
     #[inline]
     fn take_effect_now(&mut self, command: u32) -> Result<(), Stall> {
-        self.wants_no_more(command);
+        self.release_buffer_reservation(command);
         let Request { op, opcode, .. } = self.commands[command].request;
         if !opcode.is_block() {
             return self.command_of_set(command);
@@ -117,7 +117,7 @@ impl Drive {
             return self.refuse(command);
         }
         if self.in_order.is_some() && self.follows_a_gap(command) {
-            self.takes_its_place(command);
+            self.commit_effect(command);
             return Ok(());
         }
         match op {
@@ -126,13 +126,13 @@ impl Drive {
             Op::Trim | Op::WriteZeroes => self.trim(command)?,
             Op::Flush => self.flush(command)?,
         }
-        self.takes_its_place(command);
+        self.commit_effect(command);
         Ok(())
     }
 
     /// A command has taken effect: it has its place in the order, and waits for what it started.
     #[inline]
-    pub(super) fn takes_its_place(&mut self, command: u32) {
+    pub(super) fn commit_effect(&mut self, command: u32) {
         self.wait_ended(command);
         self.commands.number(command);
         let since = self.commands[command].stalled_since;
@@ -142,7 +142,7 @@ impl Drive {
             self.counters.gc_stalled_commands += 1;
         }
         self.map_wait_ends(command);
-        self.had_its_turn(command);
+        self.leave_order(command);
         self.release_command(command);
     }
 
@@ -159,7 +159,7 @@ impl Drive {
         }
         self.map_wait_ends(command);
         self.commands.number(command);
-        self.had_its_turn(command);
+        self.leave_order(command);
         self.release_command(command);
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Drive {
     /// What a command touches. A flush covers completed writes only: it touches nothing.
     pub(super) fn extent(&self, command: u32) -> Extent {
         let command = &self.commands[command];
-        let space = command.of_set.as_ref().map_or(AddressSpace::Logical, |of_set| of_set.space());
+        let space = command.set_state.as_ref().map_or(AddressSpace::Logical, |set_state| set_state.space());
         Extent::of(&command.request, space)
     }
 
@@ -228,14 +228,14 @@ impl Drive {
         }
         self.collect_garbage();
         if self.in_order.is_some() && !nested {
-            self.let_go();
+            self.dispatch_unblocked();
         }
     }
 
     /// The map pages that a command waited for are cached: it is tried again, and then what waited behind it.
-    pub(super) fn retry_for_map(&mut self, command: u32, asker: Asker) {
+    pub(super) fn retry_for_map(&mut self, command: u32, waiter: Waiter) {
         let Some(turn) = self.waiting.stalled.turn_for_map(command) else {
-            return self.forget_asker(asker);
+            return self.forget_waiter(waiter);
         };
         let nested = std::mem::replace(&mut self.waiting.retrying, true);
         let mut turns = vec![(turn, command)];
@@ -257,7 +257,7 @@ impl Drive {
         }
         self.waiting.retrying = nested;
         // What it waits for now is not cached yet: what it was served with and did not use is others'.
-        self.forget_asker_served(asker);
+        self.forget_waiter_served(waiter);
         self.collect_garbage();
     }
 
@@ -345,7 +345,7 @@ impl Drive {
         let first = Lpn((sector / per_unit) as u32);
         let end = Lpn(request.end().div_ceil(per_unit) as u32).min(self.map_reach(first));
         let lpns: Vec<Lpn> = Lpn::each(first..end).filter(|lpn| !self.holds_read(&request, *lpn)).collect();
-        self.ask_for_map(Asker::Read(command), &lpns)?;
+        self.ask_for_map(Waiter::Read(command), &lpns)?;
         Ok(request.end().min(u64::from(end.0) * per_unit))
     }
 
@@ -503,7 +503,7 @@ impl Drive {
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), cells: &[] };
-            self.ask_for_map_to_write(Asker::Command(command), &[lpn], request.stream)?;
+            self.ask_for_map_to_write(Waiter::Command(command), &[lpn], request.stream)?;
             self.ftl.write(&mut self.media, &[unit], request.stream, Cause::Host, owner)?;
             self.page_started(command);
             return Ok(1);
@@ -512,7 +512,7 @@ impl Drive {
         let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + *index)).unwrap_or(wanted);
         if self.caches_map {
             let lpns: ArrayVec<Lpn, MAX_UNITS> = (0..count).map(|index| lpn + index).collect();
-            self.ask_for_map_to_write(Asker::Command(command), &lpns, request.stream)?;
+            self.ask_for_map_to_write(Waiter::Command(command), &lpns, request.stream)?;
         }
         let mut scratch = std::mem::take(&mut self.stage.scratch);
         let unit_cells = per_unit as usize * cell;
@@ -652,7 +652,7 @@ impl Drive {
             if !self.ftl.may_trim(&mut self.media) {
                 return Err(Stall::NoSpace);
             }
-            self.ask_for_map_to_trim(Asker::Command(command), Lpn(from)..Lpn(to))?;
+            self.ask_for_map_to_trim(Waiter::Command(command), Lpn(from)..Lpn(to))?;
             self.drop_buffered(Lpn(from), Lpn(to));
             let trimmed = self.ftl.trim(&mut self.media, Lpn(from), Lpn(to));
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
@@ -669,9 +669,9 @@ impl Drive {
         let mask = mask_of(from % self.sectors_per_unit, to - from);
         let holds_data = self.buffered_mask(lpn) != 0 || self.commands[command].holds_data;
         if self.stage.buffer.is_none() {
-            self.ask_for_map_to_write(Asker::Command(command), &[lpn], 0)?;
+            self.ask_for_map_to_write(Waiter::Command(command), &[lpn], 0)?;
         } else if !holds_data {
-            self.ask_for_map(Asker::Read(command), &[lpn])?;
+            self.ask_for_map(Waiter::Read(command), &[lpn])?;
         }
         if !holds_data && self.ftl.find(lpn) == Found::Unmapped {
             return Ok(());

@@ -9,7 +9,7 @@ use super::events::WaitsForSpace;
 use super::paths::Ends;
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::Asker;
+use crate::ftl::Waiter;
 
 impl Drive {
     /// When something happens next; `None` when nothing will.
@@ -104,7 +104,8 @@ impl Drive {
     pub(super) fn work(&mut self) {
         // After most batches nothing does: a few loads for each event, and no call.
         let freed = self.waiting.space_freed || self.media.host_pace.released;
-        let lists_are_empty = self.media.unpinned.is_empty() && self.media.opened.is_empty() && !self.map_asks();
+        let lists_are_empty =
+            self.media.erasable.is_empty() && self.media.groups_to_collect.is_empty() && !self.map_asks();
         if freed || !lists_are_empty || self.stage.destager.is_some() || !self.media.failed_untimed.is_empty() {
             self.work_in_stages();
         }
@@ -116,7 +117,7 @@ impl Drive {
             let free = if self.caches_map { self.media.free_blocks() } else { 0 };
             self.replace_failed_pages();
             self.erase_emptied_superblocks();
-            self.serve_map_askers();
+            self.serve_map_waiters();
             if self.space_was_freed() {
                 self.map_goes_on();
                 self.write_pending_pages();
@@ -128,13 +129,13 @@ impl Drive {
             }
             self.destage();
             if self.caches_map {
-                self.forget_asker_served(Asker::Buffer);
+                self.forget_waiter_served(Waiter::Buffer);
             }
             self.collect_garbage();
             // Without time no erase ends later: collection that waited for map pages has freed blocks by now.
             self.waiting.space_freed |= self.caches_map && !self.media.flash.timed() && self.media.free_blocks() > free;
             let freed = self.waiting.space_freed || self.media.host_pace.released;
-            let waits = self.media.unpinned.is_empty() && !self.map_asks();
+            let waits = self.media.erasable.is_empty() && !self.map_asks();
             if !freed && waits && self.media.failed_untimed.is_empty() {
                 return;
             }
@@ -180,7 +181,7 @@ impl Drive {
         let in_flight = self.media.flash.in_flight();
         assert_eq!(in_flight, 0, "{in_flight} operations are in flight, and nothing happens next");
         let before = self.waits_for_space();
-        self.storage_was_full();
+        self.storage_full();
         self.gc.set_urgent(true);
         self.pump_all();
         self.gc.set_urgent(false);
@@ -191,7 +192,7 @@ impl Drive {
             if self.gives_up_a_frontier(before) {
                 return true;
             }
-            if self.storage_was_full() {
+            if self.storage_full() {
                 // The host may find space again: only what waits now is refused.
                 self.give_up_pending_pages(Status::StorageFull);
                 self.give_up_stalled(Status::StorageFull);

@@ -5,7 +5,7 @@ use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
 use super::Drive;
 use super::paths::Ends;
-use super::waiting::WaitsFor;
+use super::stalled::WaitsFor;
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::media::Place;
@@ -99,13 +99,13 @@ impl Drive {
     #[inline]
     fn program_done(&mut self, done: &Done) {
         let place = Place { block: done.block, page: done.page };
-        if done.failed || self.media.own_blocks && !self.ftl.is_found(&self.media, place) {
+        if done.failed || self.media.own_blocks && !self.ftl.is_recoverable(&self.media, place) {
             let pins = self.media.pins_of(done);
             self.program_failed(place, done.cause, Owner::unpack(done.token), pins);
         } else {
             self.media.release_pins(done);
             self.page_is_on_flash(done);
-            self.settled_go_on();
+            self.resume_settled();
             self.owner_served(done.token);
         }
         let superblock = self.media.pool.superblocks.of(done.block);
@@ -183,7 +183,7 @@ impl Drive {
 
     /// Superblocks that nothing pins any more are erased.
     pub(super) fn erase_emptied_superblocks(&mut self) {
-        while let Some(superblock) = self.media.unpinned.pop() {
+        while let Some(superblock) = self.media.erasable.pop() {
             if self.media.pool.pins(superblock) > 0 {
                 continue;
             }
@@ -232,14 +232,14 @@ impl Drive {
     /// Every group in which a superblock was opened may need collection.
     #[inline]
     pub(super) fn collect_garbage(&mut self) {
-        if !self.media.opened.is_empty() {
+        if !self.media.groups_to_collect.is_empty() {
             self.collect_in_opened();
         }
     }
 
     #[inline(never)]
     fn collect_in_opened(&mut self) {
-        while let Some(group) = self.media.opened.pop() {
+        while let Some(group) = self.media.groups_to_collect.pop() {
             self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }
     }
@@ -309,7 +309,7 @@ impl Drive {
     }
 
     /// Whether the host had no space for a block that was to be opened, since the last call.
-    pub(super) fn storage_was_full(&self) -> bool {
+    pub(super) fn storage_full(&self) -> bool {
         self.media.flash.store.image().is_some_and(ssdlab_flash::Image::take_full)
     }
 
@@ -322,18 +322,18 @@ impl Drive {
                 continue;
             }
             assert!(self.commands[command].remaining > 0, "stalled command {command} has ended");
-            self.wants_no_more(command);
+            self.release_buffer_reservation(command);
             self.forget_command(command);
-            if let Some(of_set) = self.commands[command].of_set.take() {
+            if let Some(set_state) = self.commands[command].set_state.take() {
                 let request = self.commands[command].request;
-                self.never_written(&request, &of_set);
-                self.commands[command].of_set = Some(of_set);
+                self.never_written(&request, &set_state);
+                self.commands[command].set_state = Some(set_state);
             }
             self.commands[command].status = status;
             self.commands.number(command);
-            self.had_its_turn(command);
+            self.leave_order(command);
             self.release_command(command);
         }
-        self.let_go();
+        self.dispatch_unblocked();
     }
 }

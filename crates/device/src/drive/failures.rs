@@ -30,7 +30,7 @@ impl Drive {
         self.media.metadata_in_flight += u32::from(record);
         let written = self.media.flash.is_written(place.block, place.page);
         let good = self.media.flash.blocks.readable(self.media.ppn_at(place));
-        let found = good && self.ftl.is_found(&self.media, place);
+        let found = good && self.ftl.is_recoverable(&self.media, place);
         assert!(written && !found, "the program of {place:?} failed: it is written {written}, and found {found}");
         if !good {
             self.retire_block_of(place);
@@ -64,7 +64,7 @@ impl Drive {
             }
             self.program_failed(place, cause, owner, pins);
             if self.media.pool.unpin(place.block) {
-                self.media.unpinned.push(self.media.pool.superblocks.of(place.block));
+                self.media.erasable.push(self.media.pool.superblocks.of(place.block));
             }
             assert!(
                 cause != Cause::Metadata || self.media.metadata_in_flight > 0,
@@ -129,7 +129,7 @@ impl Drive {
     /// whether one of them was trimmed.
     fn pages_not_on_flash(&self, place: Place) -> (Vec<Ppn>, bool) {
         let mut pages = Vec::new();
-        let trimmed = self.ftl.whereabouts(&self.media, place, &mut pages);
+        let trimmed = self.ftl.current_locations(&self.media, place, &mut pages);
         pages.sort_unstable();
         pages.dedup();
         pages.retain(|page| !self.media.is_on_flash(*page));
@@ -169,7 +169,7 @@ impl Drive {
             let hold = self.failures.retirements.swap_remove(index);
             for block in hold.blocks {
                 if self.media.pool.unpin(block) {
-                    self.media.unpinned.push(self.media.pool.superblocks.of(block));
+                    self.media.erasable.push(self.media.pool.superblocks.of(block));
                 }
             }
             self.owner_served(hold.owner.pack());
@@ -190,7 +190,7 @@ impl Drive {
         for pending in std::mem::take(&mut self.failures.pending_rewrites) {
             self.rewrite_or_wait(pending);
             if self.media.pool.unpin(pending.place.block) {
-                self.media.unpinned.push(self.media.pool.superblocks.of(pending.place.block));
+                self.media.erasable.push(self.media.pool.superblocks.of(pending.place.block));
             }
         }
         if self.failures.pending_rewrites.len() < tried {

@@ -15,17 +15,17 @@ mod dispatch;
 mod engine;
 mod events;
 mod failures;
-mod in_order;
-mod keeping;
-mod map;
+mod map_misses;
 mod memory;
 mod parts;
 mod paths;
 mod power;
-mod rebuild;
+mod read_cache;
+mod segment_admission;
+mod stalled;
 mod state;
+mod stripe_read;
 mod versions;
-mod waiting;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Refusal, Request, SECTOR_BYTES};
@@ -44,12 +44,12 @@ use crate::zones::Zones;
 use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
 
 use buffering::make_buffer;
-use commands::OfSet;
+use commands::SetCommandState;
 use destaging::Destager;
-use in_order::InOrder;
 use parts::{BufferStage, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED};
+use segment_admission::InOrder;
+use stalled::Waiting;
 use versions::IdlePace;
-use waiting::Waiting;
 
 pub use commands::CommandCount;
 pub use data::{Data, Payload, stamp_cell};
@@ -237,7 +237,7 @@ impl Drive {
             caches_map,
             map_waits: MapWaits::default(),
         };
-        if let Some(padding) = padding.filter(|_| !drive.ftl.writes_anew()) {
+        if let Some(padding) = padding.filter(|_| !drive.ftl.supports_rewrite()) {
             let reason = format!("true, but the design '{}' writes no unit anew as it is", config.ftl.design);
             return Err(DriveError { key: format!("buffer.{}", padding.key), reason });
         }
@@ -332,7 +332,7 @@ impl Drive {
                 lpns.extend(self.stage.slots.iter().take(PREFETCHED).map(|slot| buffer.entry(*slot).lpn));
                 self.ftl.prefetch(&self.media, &lpns);
                 let coming = some.iter().map(|request| Lpn((request.sector / self.sectors_per_unit) as u32));
-                buffer.glance(coming.chain(lpns));
+                buffer.prefetch(coming.chain(lpns));
             }
         }
     }
@@ -399,7 +399,13 @@ impl Drive {
     }
 
     #[inline]
-    fn arrives(&mut self, request: &Request, data: Data<'_>, of_set: Option<Box<OfSet>>, refused: Option<Status>) {
+    fn arrives(
+        &mut self,
+        request: &Request,
+        data: Data<'_>,
+        set_state: Option<Box<SetCommandState>>,
+        refused: Option<Status>,
+    ) {
         assert!(request.at >= self.media.now, "a request arrives at {}, in the past of {}", request.at, self.media.now);
         debug_assert!(self.next_event().is_none_or(|at| at >= request.at), "earlier events have run");
         self.media.now = request.at;
@@ -408,12 +414,12 @@ impl Drive {
             self.gc.set_background(false);
             self.load_has_grown();
         }
-        let command = self.new_command(request, data, of_set, refused.is_none());
+        let command = self.new_command(request, data, set_state, refused.is_none());
         if let Some(status) = refused {
             return self.turn_away(command, status);
         }
         if self.in_order.is_some() {
-            self.takes_its_turn(command);
+            self.enter_order(command);
         }
         let queue = self.commands[command].queue;
         if self.host.interface.arrive(command, queue, request.op) {
@@ -435,9 +441,16 @@ impl Drive {
         request.sector.checked_add(request.sectors).is_some_and(|end| end <= self.user_sectors())
     }
 
-    fn new_command(&mut self, request: &Request, data: Data<'_>, of_set: Option<Box<OfSet>>, accepted: bool) -> u32 {
+    fn new_command(
+        &mut self,
+        request: &Request,
+        data: Data<'_>,
+        set_state: Option<Box<SetCommandState>>,
+        accepted: bool,
+    ) -> u32 {
         let cell = self.media.flash.store.cell_bytes();
-        let brings_data = of_set.as_ref().map_or(request.op == Op::Write, |of_set| of_set.brings_data(request));
+        let brings_data =
+            set_state.as_ref().map_or(request.op == Op::Write, |set_state| set_state.brings_data(request));
         let cells = if cell > 0 && accepted && brings_data { data.cells(request, cell) } else { Vec::new() };
         let queue = self.host.interface.queue_of(request.queue);
         // In place: a command is large, and this is on the path of every request.
@@ -449,7 +462,7 @@ impl Drive {
         } else {
             command.cells = cells;
         }
-        command.of_set = of_set;
+        command.set_state = set_state;
         debug_assert_eq!(self.commands.slots.len() as u64, self.commands.outstanding, "each command has a slot");
         if let Some(paths) = &mut self.paths {
             paths.begin(slot, request);
@@ -533,14 +546,14 @@ impl Drive {
         let request = state.request;
         let (status, order) = (state.status, state.order);
         debug_assert!(request.at <= self.media.now, "command {command} came at {}, and ends before", request.at);
-        let sectors = state.of_set.as_ref().map_or(request.sectors, |of_set| of_set.addressed_sectors());
+        let sectors = state.set_state.as_ref().map_or(request.sectors, |set_state| set_state.addressed_sectors());
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let kind = request.op.class();
         if request.op == Op::Read && !state.cells.is_empty() {
             let cells = std::mem::take(&mut state.cells);
             self.host.read_data.push((request.tag, cells));
         }
-        let has_answer = state.of_set.is_some() && self.answer(command);
+        let has_answer = state.set_state.is_some() && self.answer(command);
         self.counters.commands[kind] += 1;
         if status == Status::Success {
             self.counters.bytes[kind] += bytes;

@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use ssdlab_base::{Answer, CommandSet, Nanos, Op, Request};
 use ssdlab_flash::Lpn;
 
-use super::commands::{CommandCount, OfSet};
+use super::commands::{CommandCount, SetCommandState};
 use super::destaging::Destager;
-use super::rebuild::Rebuild;
+use super::stripe_read::Rebuild;
 use super::versions::{IdlePace, VersionRead};
 use super::{Eviction, PendingRewrite, ReadToKeep, Retirement, Timer};
 use crate::buffer::{Slot, WriteBuffer};
@@ -54,7 +54,7 @@ pub(super) struct Command {
     /// Cells of a write, or of what a read found.
     pub(super) cells: Vec<u8>,
     /// What a command of the drive's own set has beyond that.
-    pub(super) of_set: Option<Box<OfSet>>,
+    pub(super) set_state: Option<Box<SetCommandState>>,
 }
 
 impl Default for Command {
@@ -71,7 +71,7 @@ impl Default for Command {
             stalled_since: Nanos::MAX,
             wanted_sectors: 0,
             cells: Vec::new(),
-            of_set: None,
+            set_state: None,
         }
     }
 }
@@ -95,20 +95,20 @@ impl Command {
     /// Bytes that cross the link before its dispatch.
     #[inline]
     pub(super) fn bytes_in(&self) -> u64 {
-        match &self.of_set {
+        match &self.set_state {
             None if self.request.op == Op::Write => self.request.bytes(),
             None => 0,
-            Some(of_set) => of_set.bytes_in(&self.request),
+            Some(set_state) => set_state.bytes_in(&self.request),
         }
     }
 
     /// Bytes that cross the link before its completion.
     #[inline]
     pub(super) fn bytes_out(&self) -> u64 {
-        match &self.of_set {
+        match &self.set_state {
             None if self.request.op == Op::Read => self.request.bytes(),
             None => 0,
-            Some(of_set) => of_set.bytes_out(&self.request),
+            Some(set_state) => set_state.bytes_out(&self.request),
         }
     }
 }

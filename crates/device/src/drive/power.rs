@@ -115,7 +115,7 @@ impl Drive {
     }
 
     /// A host begins anew above a drive that has nothing to do for the one before: the order of effect does, too.
-    pub fn number_anew(&mut self) {
+    pub fn reset_order(&mut self) {
         assert_eq!(self.outstanding(), 0, "commands of the host before are in the drive");
         self.commands.order = 0;
     }
@@ -203,7 +203,7 @@ impl Drive {
             match step {
                 RecoveryStep::Done => break true,
                 RecoveryStep::PowerGone => break false,
-                RecoveryStep::NeedsErase if self.media.unpinned.is_empty() => {
+                RecoveryStep::NeedsErase if self.media.erasable.is_empty() => {
                     // Spares are gone: what cannot be programmed stays in RAM, and the drive takes no more writes.
                     assert!(!self.failures.read_only, "recovery of a read-only drive waits for a superblock");
                     self.failures.read_only = true;

@@ -178,8 +178,8 @@ impl Drive {
     }
 
     /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
-    pub fn under_way(&mut self) -> Vec<&'static str> {
-        self.ftl.under_way(&self.media)
+    pub fn in_flight_work(&mut self) -> Vec<&'static str> {
+        self.ftl.in_flight_work(&self.media)
     }
 
     /// Walks everything and checks the conservation laws.

@@ -80,7 +80,7 @@ impl Drive {
             let begun = self.read_version(slot, part);
             let block = self.media.block_of_page(part.ppn);
             if self.media.pool.unpin(block) {
-                self.media.unpinned.push(self.media.pool.superblocks.of(block));
+                self.media.erasable.push(self.media.pool.superblocks.of(block));
             }
             if begun {
                 return;

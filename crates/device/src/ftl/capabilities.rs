@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
-use super::{Asker, CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
+use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
 use crate::media::{Media, Place};
 use crate::token::Owner;
 
@@ -107,7 +107,7 @@ pub(crate) trait Commands {
     fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
 
     /// Whether a command has changed something, and is not done: it is not refused any more.
-    fn has_begun(&self, _: Asker) -> bool {
+    fn has_begun(&self, _: Waiter) -> bool {
         false
     }
 
@@ -115,15 +115,15 @@ pub(crate) trait Commands {
     fn never_written(&mut self, _: &Media, _: &[Lpn]) {}
 }
 
-/// A map that is on flash, of which a part is cached. An asker that looks a unit up or changes its entry asks for its
-/// map page first; when all that was asked for is cached, the asker is put on [`Media::map_is_cached`], and asks again.
+/// A map that is on flash, of which a part is cached. An waiter that looks a unit up or changes its entry asks for its
+/// map page first; when all that was asked for is cached, the waiter is put on [`Media::map_is_cached`], and asks again.
 pub(crate) trait CachedMap {
     /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.
-    fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool;
+    fn request(&mut self, media: &mut Media, waiter: Waiter, lpns: &[Lpn]) -> bool;
 
     /// Whether the map pages of `units`, of one segment that is trimmed at once, are cached. They stay so until the
     /// next call; if they are not, they will be.
-    fn request_range(&mut self, media: &mut Media, asker: Asker, units: Range<Lpn>) -> bool;
+    fn request_range(&mut self, media: &mut Media, waiter: Waiter, units: Range<Lpn>) -> bool;
 
     /// Whether there is a page for data of a unit. Who has none does not ask for its map page: it waits for a block.
     fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool;
@@ -131,17 +131,17 @@ pub(crate) trait CachedMap {
     /// The first unit behind those that can be looked up together with `first`.
     fn reach(&self, first: Lpn) -> Lpn;
 
-    /// The asker asks no more.
-    fn forget(&mut self, media: &mut Media, asker: Asker);
+    /// The waiter asks no more.
+    fn forget(&mut self, media: &mut Media, waiter: Waiter);
 
-    /// The asker asks no more, if all that it asked for is cached.
-    fn forget_served(&mut self, media: &mut Media, asker: Asker);
+    /// The waiter asks no more, if all that it asked for is cached.
+    fn forget_served(&mut self, media: &mut Media, waiter: Waiter);
 
     /// What a page holds is on flash, or, after a failed program, was sent elsewhere.
     fn settled(&mut self, media: &mut Media, place: Place);
 
     /// Waiters for pages that settled go on: all that ended with them was told of by [`settled`](Self::settled).
-    fn settled_go_on(&mut self, media: &mut Media);
+    fn resume_settled(&mut self, media: &mut Media);
 
     /// An operation of the map has ended.
     fn served(&mut self, media: &mut Media, op: u32);
@@ -160,9 +160,9 @@ pub(crate) trait CachedMap {
     /// enough to keep them until then.
     fn load_ahead(&mut self, media: &mut Media, lpns: &[Lpn]);
 
-    /// An asker has used what was cached for it: others may have the places.
-    fn has_room(&mut self, media: &mut Media);
+    /// An waiter has used what was cached for it: others may have the places.
+    fn on_slot_free(&mut self, media: &mut Media);
 
     /// Blocks were erased: what waits for a map page to program goes on.
-    fn go_on(&mut self, media: &mut Media);
+    fn resume(&mut self, media: &mut Media);
 }

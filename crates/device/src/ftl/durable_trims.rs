@@ -43,7 +43,7 @@ pub(super) trait DurableTrims {
         while let Some(lpn) = self.trims().next_mapped(at, end) {
             self.unmap(media, lpn);
             self.trims_mut().unmapped(lpn);
-            self.trims_mut().soil(lpn);
+            self.trims_mut().mark_dirty(lpn);
             trimmed += 1;
             at = lpn + 1;
         }

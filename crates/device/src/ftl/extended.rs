@@ -81,8 +81,8 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.write(media, units, stream, cause, owner)
     }
 
-    fn writes_anew(&self) -> bool {
-        self.ftl.writes_anew()
+    fn supports_rewrite(&self) -> bool {
+        self.ftl.supports_rewrite()
     }
 
     fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
@@ -93,8 +93,8 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.share_page(first, second)
     }
 
-    fn stripe_left(&self, media: &Media) -> u32 {
-        self.ftl.stripe_left(media)
+    fn pages_left_in_stripe(&self, media: &Media) -> u32 {
+        self.ftl.pages_left_in_stripe(media)
     }
 
     fn find(&self, lpn: Lpn) -> Found {
@@ -140,12 +140,12 @@ impl<E: Extension> Ftl for Extended<E> {
         self.ftl.rewrite(media, place, frontier, cause, owner)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
-        self.ftl.whereabouts(media, place, pages)
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+        self.ftl.current_locations(media, place, pages)
     }
 
-    fn is_found(&self, media: &Media, place: Place) -> bool {
-        self.ftl.is_found(media, place)
+    fn is_recoverable(&self, media: &Media, place: Place) -> bool {
+        self.ftl.is_recoverable(media, place)
     }
 
     fn prefetch(&self, media: &Media, lpns: &[Lpn]) {

@@ -4,17 +4,17 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod aftl;
-mod bits;
+mod bit_fields;
 mod block_mapped;
+mod block_mapping_limits;
 mod cached_map;
 mod capabilities;
-mod demand;
+mod demand_paged;
 mod dftl;
 mod drawing;
 mod durable_trims;
 mod extended;
 mod log_block;
-mod mapped_blocks;
 pub(crate) mod mv;
 pub(crate) mod page;
 mod placement;
@@ -134,7 +134,7 @@ pub(crate) struct SetCommand<'a> {
     pub(crate) request: &'a Request,
     pub(crate) words: &'a [u64],
     /// As whom it asks for map pages.
-    pub(crate) asker: Asker,
+    pub(crate) waiter: Waiter,
 }
 
 /// Why a command of the design's own set has to be executed again later.
@@ -142,7 +142,7 @@ pub(crate) struct SetCommand<'a> {
 pub(crate) enum CannotYet {
     /// It waits for a block.
     Space,
-    /// It waits for map pages, or for programs in flight: its asker is put on [`Media::map_is_cached`] then.
+    /// It waits for map pages, or for programs in flight: its waiter is put on [`Media::map_is_cached`] then.
     Map,
 }
 
@@ -195,7 +195,7 @@ pub(crate) trait Ftl: Send {
 
     /// Whether [`Ftl::write`] takes units of which no sector is given, and writes them anew as they are on flash: what page
     /// padding needs.
-    fn writes_anew(&self) -> bool {
+    fn supports_rewrite(&self) -> bool {
         false
     }
 
@@ -209,7 +209,7 @@ pub(crate) trait Ftl: Send {
 
     /// Pages that the FTL gives out until each plane has had its turn: what is written together begins and ends with a
     /// stripe, so that the planes of a die stay in step.
-    fn stripe_left(&self, media: &Media) -> u32;
+    fn pages_left_in_stripe(&self, media: &Media) -> u32;
 
     /// Where a unit is.
     fn find(&self, lpn: Lpn) -> Found;
@@ -259,11 +259,11 @@ pub(crate) trait Ftl: Send {
 
     /// Adds the pages that hold the units of a page whose program failed now; returns whether one of them was
     /// trimmed since.
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool;
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool;
 
     /// Whether recovery would find a page that was just written: not where only another page of its block, whose program
     /// failed, could tell what it is. Such a page counts as one whose program failed, but its block stays good.
-    fn is_found(&self, _: &Media, _: Place) -> bool {
+    fn is_recoverable(&self, _: &Media, _: Place) -> bool {
         true
     }
 
@@ -304,7 +304,7 @@ pub(crate) trait Ftl: Send {
     fn design(&self, media: &Media) -> Vec<(String, f64)>;
 
     /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
-    fn under_way(&mut self, _: &Media) -> Vec<&'static str> {
+    fn in_flight_work(&mut self, _: &Media) -> Vec<&'static str> {
         Vec::new()
     }
 
@@ -401,7 +401,7 @@ pub(crate) enum RecoveryStep {
 
 /// Who asks for a part of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Asker {
+pub(crate) enum Waiter {
     /// A host command that changes entries, by slot.
     Command(u32),
     /// One that only looks them up.
@@ -414,14 +414,14 @@ pub(crate) enum Asker {
     Log,
 }
 
-impl Asker {
+impl Waiter {
     /// As whom statistics count it.
     pub(crate) const fn user(self) -> MapUser {
         match self {
-            Asker::Command(_) | Asker::Read(_) => MapUser::Host,
-            Asker::Buffer => MapUser::Buffer,
-            Asker::Gc(_) => MapUser::Gc,
-            Asker::Log => MapUser::Log,
+            Waiter::Command(_) | Waiter::Read(_) => MapUser::Host,
+            Waiter::Buffer => MapUser::Buffer,
+            Waiter::Gc(_) => MapUser::Gc,
+            Waiter::Log => MapUser::Log,
         }
     }
 }

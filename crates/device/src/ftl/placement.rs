@@ -148,11 +148,12 @@ impl Placement {
     }
 
     /// Pages until each plane has had its turn; a whole stripe where planes take no turns.
-    pub(super) fn stripe_left(&self, media: &Media) -> u32 {
+    pub(super) fn pages_left_in_stripe(&self, media: &Media) -> u32 {
         let (groups, width) = (self.stripe.len() as u32, media.stripe_width());
         let begun = if self.kind == Kind::RoundRobin { self.next } else { 0 };
         let last = self.last.first().copied().unwrap_or(0);
-        let in_row = if media.pool.superblocks.width() > 1 { media.stripe_left(last, Frontier::Host(0)) } else { 0 };
+        let in_row =
+            if media.pool.superblocks.width() > 1 { media.pages_left_in_stripe(last, Frontier::Host(0)) } else { 0 };
         debug_assert!(begun < groups, "turn {begun} of {groups}");
         let left = in_row + (groups - begun) % groups * width;
         if left == 0 { groups * width } else { left }

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 
 use ssdlab_flash::{HugeArray, Lpn};
 
-use super::bits::next_set;
+use super::bit_fields::next_set;
 
 /// What is mapped, and which segments have trims that are not on flash yet.
 pub(super) struct TrimState {
@@ -146,7 +146,7 @@ impl TrimState {
     }
 
     /// A unit's trim is not on flash yet.
-    pub(super) fn soil(&mut self, lpn: Lpn) {
+    pub(super) fn mark_dirty(&mut self, lpn: Lpn) {
         self.in_use = true;
         debug_assert!(!self.is_mapped(lpn), "the trim of unit {lpn} is to be saved, and it is mapped");
         let segment = lpn / self.segment_units;

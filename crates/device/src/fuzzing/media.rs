@@ -111,14 +111,14 @@ impl Pair {
             0 => Frontier::Gc,
             stream => Frontier::Host(stream as u16 - 1),
         };
-        let foreseen = self.media.next_page(group, frontier);
+        let announced = self.media.next_page(group, frontier);
         // What completes the page is read first.
         let source = if input.byte() < 90 { self.some_page(input) } else { None };
         let Some(place) = self.media.take_page(group, frontier) else {
-            assert_eq!(foreseen, None, "group {group} has a page and gives none");
+            assert_eq!(announced, None, "group {group} has a page and gives none");
             return;
         };
-        assert_eq!(foreseen, Some(place), "the page that group {group} gives out");
+        assert_eq!(announced, Some(place), "the page that group {group} gives out");
         self.note_given(place);
         let mut after = Vec::new();
         if let Some(source) = source {
@@ -216,7 +216,7 @@ impl Pair {
             }
         }
         self.done = done;
-        while let Some(superblock) = self.media.unpinned.pop() {
+        while let Some(superblock) = self.media.erasable.pop() {
             let due = self.media.pool.state(superblock) == BlockState::Erasing;
             if due && self.media.pool.pins(superblock) == 0 {
                 self.gc.erase(&mut self.media, superblock);

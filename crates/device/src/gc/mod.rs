@@ -223,7 +223,7 @@ impl Gc {
     pub(crate) fn pump(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
         self.run_job(media, ftl, group);
         if self.is_paced(media) {
-            self.tell_host(media, group);
+            self.update_host_quota(media, group);
         }
     }
 
@@ -256,7 +256,7 @@ impl Gc {
                 }
                 self.jobs[group as usize] = Some(job);
                 if moved.stuck {
-                    if !self.gives_way(media, ftl, &job, group) {
+                    if !self.yield_victim(media, ftl, &job, group) {
                         return;
                     }
                     continue;
@@ -280,7 +280,7 @@ impl Gc {
     }
 
     /// Puts a victim back that a design cannot empty now, if the group has another that goes first.
-    fn gives_way(&mut self, media: &mut Media, ftl: &mut dyn Ftl, job: &Job, group: u32) -> bool {
+    fn yield_victim(&mut self, media: &mut Media, ftl: &mut dyn Ftl, job: &Job, group: u32) -> bool {
         let Some(design) = ftl.own_collection() else { return false };
         if !design.has_empty_victim(media, group) {
             return false;
@@ -330,7 +330,7 @@ impl Gc {
     }
 
     /// Decides how far the host may go on in a group.
-    fn tell_host(&self, media: &mut Media, group: u32) {
+    fn update_host_quota(&self, media: &mut Media, group: u32) {
         let allowed = if self.keeps_pace(media) { self.pace(media, group).host_pages } else { u32::MAX };
         media.host_pace.allow(group, allowed);
     }
@@ -486,7 +486,7 @@ impl Gc {
         assert_eq!(media.metadata_in_flight, 0, "erases wait for records that are not on flash");
         for superblock in self.await_metadata.drain(..) {
             if media.pool.unpin_superblock(superblock) {
-                media.unpinned.push(superblock);
+                media.erasable.push(superblock);
             }
         }
     }

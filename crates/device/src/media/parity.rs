@@ -82,7 +82,7 @@ impl Media {
         }
         let slot = self.slot(self.group_of(place.block), frontier);
         if op != NONE && self.flash.waits(op) {
-            self.unready[slot].push((op, place));
+            self.deferred_programs[slot].push((op, place));
         }
         self.fill_stripe(slot, frontier);
     }
@@ -119,7 +119,7 @@ impl Media {
             self.frontiers[slot] = open;
             self.program_of_stripe(slot, frontier, place, role);
             if self.stripe_page_due(slot).is_none() {
-                self.unready[slot].clear();
+                self.deferred_programs[slot].clear();
             }
         }
     }
@@ -167,7 +167,7 @@ impl Media {
             return;
         }
         let of_it: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
-        let mut unready = self.unready[slot].clone();
+        let mut unready = self.deferred_programs[slot].clone();
         unready.retain(|(op, data)| {
             of_it.contains(data) && self.flash.awaits_reads(*op, data.block, data.page) && role == Role::Parity
         });

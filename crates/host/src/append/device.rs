@@ -6,7 +6,7 @@ use ssdlab_device::{Completion, Counters, Data, Payload};
 
 use super::Append;
 use super::config::LAYER;
-use super::figures::Counts;
+use super::metrics::Counts;
 use crate::array::{completion, turned_away};
 use crate::device::Again;
 use crate::{Administration, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic};

@@ -11,11 +11,11 @@
 //! ```
 //!
 //! - `command.rs`: commands, and the order in which they take effect. `reads.rs`, `writes.rs`: how they
-//!   go on; `edges.rs`: changes of a part of a unit.
+//!   go on; `partial_units.rs`: changes of a part of a unit.
 //! - `layout.rs`: where the log and the data are. `map.rs`, `space.rs`: where units are, and where the next one goes.
 //! - `cleaning.rs`: which segment is cleaned, and how.
 //! - `target.rs`: the drive's segments, or its zones.
-//! - `log.rs`, `commit.rs`: what a log block says, and when it is written. `start.rs`: the map from the log.
+//! - `log.rs`, `commit.rs`: what a log block says, and when it is written. `recovery.rs`: the map from the log.
 //!
 //! The layer promises what a drive with a volatile write cache does: what a flush or FUA write covered is there after a crash of
 //! the host and after a power cut; what nothing covered may be lost. A power cut of the drive alone loses nothing: what was in
@@ -26,17 +26,17 @@ mod command;
 mod commit;
 mod config;
 mod device;
-mod edges;
-mod figures;
 mod layout;
 mod log;
-mod lost;
 mod map;
+mod metrics;
+mod partial_units;
 mod reads;
+mod recovery;
 mod slots;
 mod space;
-mod start;
 mod target;
+mod unreadable;
 mod writes;
 
 use std::collections::VecDeque;
@@ -54,13 +54,13 @@ use command::Command;
 use commit::Log;
 pub(crate) use config::LAYER;
 pub use config::{AppendConfig, Cleaning};
-use figures::Counts;
 use layout::{LOST, Layout};
-use lost::Lost;
 use map::Map;
+use metrics::Counts;
 use slots::Slots;
 use space::Space;
 use target::{Reported, Target};
+use unreadable::Lost;
 use writes::Write;
 
 /// Whose a command below is, in the bits above the number of it.
@@ -143,7 +143,7 @@ impl Append {
         let (segment, most_active) = (target.segment_sectors(), target.limit());
         let below = Below { sectors: segment * segments.len() as u64, unit_bytes, segment: Some(segment), most_active };
         let layout = Layout::new(&below, &config)?;
-        let found = start::find(&mut array, target, &layout, &segments, cell)?;
+        let found = recovery::find(&mut array, target, &layout, &segments, cell)?;
         let mut map = Map::new(&layout);
         for (unit, place) in (0..).zip(found.places) {
             if place <= LOST {

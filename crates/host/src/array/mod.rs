@@ -1,12 +1,12 @@
 //! What layers above several devices share: the devices in step, commands on their way below, and the order of those that
 //! overlap.
 
+mod devices;
 mod overlaps;
-mod parts;
 mod units;
 
+pub(crate) use devices::{Array, Ended};
 pub(crate) use overlaps::{Overlaps, Turn, changes};
-pub(crate) use parts::{Array, Ended};
 pub(crate) use units::{units_of, whole_units_of, widened};
 
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};

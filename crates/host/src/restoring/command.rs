@@ -6,7 +6,7 @@ use ssdlab_base::{Op, Request};
 use ssdlab_device::path::{Part, Path};
 use ssdlab_device::{Data, Status};
 
-use super::restorer::Move;
+use super::writeback::Move;
 use super::{KIND, Restoring};
 use crate::array::{Ended, Turn, Waits, changes, completion, path_of, widened};
 use crate::seeded::{LayerBug, seeded};

@@ -10,7 +10,7 @@
 //!   log is full       -> pass: copies of what is in the oldest places -> commit -> header -> the places are free
 //! ```
 //!
-//! [`records`] is what is kept of the table on the device, [`commit`] when it is written, [`restorer`] the pass. The layer
+//! [`records`] is what is kept of the table on the device, [`commit`] when it is written, [`writeback`] the pass. The layer
 //! promises what a drive with a volatile write cache does: what a flush or FUA write covered is there after any power cut, and
 //! what nothing covered may be lost, with the host alone, too. With `table = "ram"`, as the systems are published, nothing is
 //! promised when the host loses its memory.
@@ -19,12 +19,12 @@ mod command;
 mod commit;
 mod config;
 mod device;
-mod figures;
 mod layout;
-mod logging;
+mod log_writes;
+mod metrics;
 mod records;
-mod restorer;
-mod start;
+mod recovery;
+mod writeback;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -44,11 +44,11 @@ use commit::{Commit, Pending};
 pub(crate) use config::LAYER;
 pub use config::RestoringConfig;
 use config::{Restore, TableIn};
-use figures::Counts;
 use layout::Layout;
+use metrics::Counts;
 use records::Records;
-use restorer::{Move, Pass};
-use start::Found;
+use recovery::Found;
+use writeback::{Move, Pass};
 
 /// Whose a command below is, in the bits above the number of it.
 const KIND: u32 = 60;
@@ -143,7 +143,7 @@ impl Restoring {
         array.advance(array.now());
         let keeps_table = config.table == TableIn::Drive;
         let Found { records, header_is_stale, stuck } =
-            if keeps_table { start::find(&mut array, &layout, cell)? } else { Found::nothing(&layout) };
+            if keeps_table { recovery::find(&mut array, &layout, cell)? } else { Found::nothing(&layout) };
         let places_of = |bytes: u64| bytes / u64::from(identity.unit_bytes);
         let pack_units = places_of(config.pack).clamp(1, u64::from(u32::MAX)) as u32;
         let (most_range, least_free) = match config.restore {
@@ -292,7 +292,7 @@ impl Restoring {
 
     /// A device below lost its power, and with it what was not flushed: the table says what the device's records do.
     fn revert(&mut self) {
-        self.unheard_is_lost();
+        self.abort_unacknowledged();
         if !seeded(LayerBug::TableKeptAfterLoss) {
             self.pending.clear();
             self.records.tell(&mut self.table, (self.layout.sectors / self.layout.per_unit) as u32);
@@ -318,7 +318,7 @@ impl Restoring {
     }
 
     /// Changes that ended before a device lost its power but were not acknowledged may or may not survive.
-    fn unheard_is_lost(&mut self) {
+    fn abort_unacknowledged(&mut self) {
         self.array.take(&mut self.ended);
         for part in &mut self.ended {
             let Request { op, fua, .. } = part.request;

@@ -15,7 +15,7 @@
 
 mod command;
 mod config;
-mod figures;
+mod metrics;
 mod randomizer;
 mod twrites;
 
@@ -39,7 +39,7 @@ use crate::{
 use command::Command;
 pub(crate) use config::LAYER;
 pub use config::ShrdConfig;
-use figures::Counts;
+use metrics::Counts;
 use randomizer::{Dead, Moving, Pass};
 
 /// Whose a command below is, in the bits above the number of it.
@@ -481,9 +481,9 @@ impl Power for Shrd {
     fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
         self.work();
         let (_, loss) = self.array.cut(part, again);
-        self.unheard_is_lost();
+        self.abort_unacknowledged();
         if !seeded(LayerBug::TableKeptAfterCut) {
-            self.everything_is_home();
+            self.on_autoremap();
         }
         self.work();
         loss
@@ -512,7 +512,7 @@ impl Power for Shrd {
 
 impl Shrd {
     /// Changes that ended before the drive lost its power but were not acknowledged may or may not survive.
-    fn unheard_is_lost(&mut self) {
+    fn abort_unacknowledged(&mut self) {
         self.array.take(&mut self.ended);
         for part in &mut self.ended {
             let Request { op, opcode, fua, .. } = part.request;
@@ -528,7 +528,7 @@ impl Shrd {
     }
 
     /// The drive lost its power: it has given everything in the log its own address.
-    fn everything_is_home(&mut self) {
+    fn on_autoremap(&mut self) {
         self.epoch += 1;
         self.table.clear();
         self.ring = Ring::new(self.log_units);

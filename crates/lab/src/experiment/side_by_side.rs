@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ssdlab_base::format_size;
 
-use super::{Entrant, Experiment, RunError, run_drive};
+use super::{DeviceUnderTest, Experiment, RunError, run_drive};
 use crate::memory::BESIDES;
 use crate::progress::{Control, Progress};
 use crate::result::DeviceResult;
@@ -22,14 +22,14 @@ pub(super) type Ran = Result<Option<DeviceResult>, RunError>;
 const STACK_BYTES: usize = 8 << 20;
 
 /// Memory that a drive's run takes at most, in bytes; none where its run will refuse the drive.
-fn memory_bytes(experiment: &Experiment<'_>, entrant: &Entrant) -> u64 {
-    experiment.memory_of(entrant).map_or(0, |memory| memory.total().saturating_add(BESIDES))
+fn memory_bytes(experiment: &Experiment<'_>, dut: &DeviceUnderTest) -> u64 {
+    experiment.memory_of(dut).map_or(0, |memory| memory.total().saturating_add(BESIDES))
 }
 
 /// How many drives will be at work together where memory, not `experiment.jobs`, decides that, as a sentence.
 fn told_of_memory(experiment: &Experiment<'_>) -> Option<String> {
     let wanted = experiment.jobs.min(experiment.drives.len());
-    let mut bytes: Vec<u64> = experiment.drives.iter().map(|entrant| memory_bytes(experiment, entrant)).collect();
+    let mut bytes: Vec<u64> = experiment.drives.iter().map(|dut| memory_bytes(experiment, dut)).collect();
     bytes.sort_unstable_by(|left, right| right.cmp(left));
     let together = |jobs: usize| bytes[..jobs].iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
     if together(wanted) <= experiment.memory_bytes {
@@ -133,12 +133,12 @@ impl List {
         let mut state = self.lock();
         loop {
             let index = state.next;
-            let entrant = experiment.drives.get(index)?;
+            let dut = experiment.drives.get(index)?;
             // The first drive begins in any case: it may have results to give, though it was stopped at once.
             if index > 0 && control.stopped() || self.cancelled[index].load(Ordering::Relaxed) {
                 return None;
             }
-            let bytes = memory_bytes(experiment, entrant);
+            let bytes = memory_bytes(experiment, dut);
             if state.running == 0 || state.memory_bytes.saturating_add(bytes) <= experiment.memory_bytes {
                 state.next += 1;
                 state.running += 1;

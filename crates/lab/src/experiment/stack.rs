@@ -1,4 +1,4 @@
-//! The stack of a run: a bare drive, or a host above drives; brought to its age.
+//! The stack of a run: a bare drive, or a host above drives; preconditioned.
 //!
 //! Drives are preconditioned without the host where that makes no difference to what is where: below layers that pass every
 //! sector of one drive through. The same preconditioned drive then serves runs with and without them. Other stacks are
@@ -11,8 +11,8 @@ use ssdlab_device::{Counters, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, ScriptedFault};
 use ssdlab_host::{Administration, BlockDevice, Device, Host, Member, Part, StackError, seed_of};
 
-use super::{Entrant, Experiment, RunError};
-use crate::precondition::{Aged, Interruptible, Keeper, precondition, warm_buffer};
+use super::{DeviceUnderTest, Experiment, RunError};
+use crate::precondition::{Ended, Interruptible, Keeper, precondition, warm_buffer};
 use crate::progress::{Control, Phase};
 use crate::result::Precondition;
 use crate::snapshot::{Found, Identity};
@@ -121,42 +121,42 @@ impl Stack {
     }
 }
 
-/// An entrant as workloads see it: with the capacity of the stack. A drive that is `watched` must be the only one.
+/// A device under test as workloads see it: with the capacity of the stack. A drive that is `watched` must be the only one.
 pub(crate) fn seen_by_workloads(
-    entrant: &Entrant,
+    dut: &DeviceUnderTest,
     experiment: &Experiment<'_>,
     watched: bool,
-) -> Result<Entrant, RunError> {
-    let mut seen = entrant.clone();
-    let of_drive = |source| RunError::Drive { label: entrant.label.clone(), source };
+) -> Result<DeviceUnderTest, RunError> {
+    let mut seen = dut.clone();
+    let of_drive = |source| RunError::Drive { label: dut.label.clone(), source };
     let Some(host) = experiment.host else {
-        entrant.config.validate().map_err(of_drive)?;
-        let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
-        let in_zones = match entrant.config.zones() {
-            Some(_) => experiment.workload.writes_in_zones(&entrant.config),
+        dut.config.validate().map_err(of_drive)?;
+        let refused = |source| RunError::Stack { label: dut.label.clone(), source };
+        let in_zones = match dut.config.zones() {
+            Some(_) => experiment.workload.writes_in_zones(&dut.config),
             None => InZones::No,
         };
         match in_zones {
-            InZones::No => entrant.config.takes_block_io().map_err(of_drive)?,
+            InZones::No => dut.config.takes_block_io().map_err(of_drive)?,
             InZones::Off(what) => return Err(refused(StackRefused::OffWritePointer { what })),
             InZones::Yes if experiment.subtests.is_some() => return Err(refused(StackRefused::Zones)),
             InZones::Yes => {}
         }
         return Ok(seen);
     };
-    let refused = |source| RunError::Stack { label: entrant.label.clone(), source };
-    let sectors = host.sectors(&entrant.config).map_err(|error| refused(StackRefused::Layer(Box::new(error))))?;
+    let refused = |source| RunError::Stack { label: dut.label.clone(), source };
+    let sectors = host.sectors(&dut.config).map_err(|error| refused(StackRefused::Layer(Box::new(error))))?;
     (seen.config.user_bytes, seen.config.below_layers) = (sectors * SECTOR_BYTES, true);
-    let drives = host.drives(&entrant.config);
-    let page_bytes = entrant.config.flash.geometry.page_bytes;
+    let drives = host.drives(&dut.config);
+    let page_bytes = dut.config.flash.geometry.page_bytes;
     if let Some((name, config)) = drives.iter().find(|(_, config)| config.flash.geometry.page_bytes != page_bytes) {
         let found = config.flash.geometry.page_bytes;
         return Err(refused(StackRefused::PageSize { drive: name.clone(), found, expected: page_bytes }));
     }
-    if let Some((name, _)) = drives.iter().find(|(_, config)| config.timed != entrant.config.timed) {
+    if let Some((name, _)) = drives.iter().find(|(_, config)| config.timed != dut.config.timed) {
         return Err(refused(StackRefused::Timing { drive: name.clone() }));
     }
-    if watched && !matches!(&drives[..], [(_, only)] if *only == entrant.config) {
+    if watched && !matches!(&drives[..], [(_, only)] if *only == dut.config) {
         let found = match &drives[..] {
             [(name, _)] => format!("the drive {name}"),
             several => format!("{} drives", several.len()),
@@ -169,36 +169,36 @@ pub(crate) fn seen_by_workloads(
     Ok(seen)
 }
 
-/// The stack at its age; `None` if it was stopped on the way. `seen` is the entrant as workloads see it.
+/// The preconditioned stack; `None` if it was stopped on the way. `seen` is the device under test as workloads see it.
 pub(super) fn preconditioned(
     experiment: &Experiment<'_>,
-    seen: &Entrant,
+    seen: &DeviceUnderTest,
     mut verifier: Option<&mut Verifier>,
     control: &Control<'_>,
 ) -> Result<Option<(Stack, Precondition, Vec<ScriptedFault>)>, RunError> {
     let options = Options { seed: experiment.seed, contents: contents_for(experiment) };
-    let Some(entrant) = experiment.drives.iter().find(|entrant| entrant.label == seen.label) else {
+    let Some(dut) = experiment.drives.iter().find(|dut| dut.label == seen.label) else {
         unreachable!("it is one of the experiment's drives")
     };
     let stood = |host: &Host, drives| {
         let refused =
-            |error| RunError::Stack { label: entrant.label.clone(), source: StackRefused::Layer(Box::new(error)) };
+            |error| RunError::Stack { label: dut.label.clone(), source: StackRefused::Layer(Box::new(error)) };
         host.build(drives).map_err(refused)
     };
     match experiment.host {
         None => {
-            let Some((drive, record, struck)) = whole_drive(experiment, entrant, options, verifier, control)? else {
+            let Some((drive, record, struck)) = whole_drive(experiment, dut, options, verifier, control)? else {
                 return Ok(None);
             };
             Ok(Some((Stack::Bare(Box::new(drive)), record, struck)))
         }
         Some(host) if host.is_transparent() || experiment.precondition_below => {
-            let drives = host.drives(&entrant.config);
+            let drives = host.drives(&dut.config);
             let (mut members, mut record, mut struck) = (Vec::new(), Precondition::default(), Vec::new());
             for (index, (name, config)) in drives.into_iter().enumerate() {
                 let options = Options { seed: seed_of(options.seed, index), ..options };
-                let label = if index == 0 && host.is_transparent() { entrant.label.clone() } else { name.clone() };
-                let own = Entrant { label, config };
+                let label = if index == 0 && host.is_transparent() { dut.label.clone() } else { name.clone() };
+                let own = DeviceUnderTest { label, config };
                 let Some((drive, of, hit)) = whole_drive(experiment, &own, options, verifier.as_deref_mut(), control)?
                 else {
                     return Ok(None);
@@ -224,7 +224,7 @@ pub(super) fn preconditioned(
         }
         Some(host) => {
             let mut members = Vec::new();
-            for (index, (name, config)) in host.drives(&entrant.config).into_iter().enumerate() {
+            for (index, (name, config)) in host.drives(&dut.config).into_iter().enumerate() {
                 let options = Options { seed: seed_of(options.seed, index), ..options };
                 let refused = |source| RunError::Drive { label: name.clone(), source };
                 members.push(Member::new(&name, &config, options).map_err(refused)?);
@@ -240,7 +240,7 @@ pub(super) fn preconditioned(
 /// Preconditions a stack through its layers; there are no snapshots of it.
 fn age_through(
     experiment: &Experiment<'_>,
-    seen: &Entrant,
+    seen: &DeviceUnderTest,
     device: &mut dyn Device,
     options: Options,
     mut verifier: Option<&mut Verifier>,
@@ -248,10 +248,19 @@ fn age_through(
 ) -> Result<Option<Precondition>, RunError> {
     let failed = |source| RunError::Replay { label: seen.label.clone(), source };
     let from = Interruptible::default();
-    let (age, measured) = (&experiment.age, experiment.workload);
-    let aged = precondition(device, &seen.config, age, &seen.label, measured, verifier.as_deref_mut(), from, control);
+    let (preconditioning, measured) = (&experiment.preconditioning, experiment.workload);
+    let aged = precondition(
+        device,
+        &seen.config,
+        preconditioning,
+        &seen.label,
+        measured,
+        verifier.as_deref_mut(),
+        from,
+        control,
+    );
     let (aged, record) = aged.map_err(failed)?;
-    if aged == Aged::Stopped {
+    if aged == Ended::Stopped {
         return Ok(None);
     }
     device.reseed(options);
@@ -259,10 +268,10 @@ fn age_through(
         verifier.restart();
     }
     let warm = warm(experiment, &seen.config, device, options, verifier, control).map_err(failed)?;
-    Ok((warm == Aged::Done).then_some(record))
+    Ok((warm == Ended::Done).then_some(record))
 }
 
-/// Fills the write buffer again where the age is a steady state.
+/// Fills the write buffer again where the preconditioning is a steady state.
 fn warm<D: BlockDevice + Administration + ?Sized>(
     experiment: &Experiment<'_>,
     config: &DriveConfig,
@@ -270,10 +279,10 @@ fn warm<D: BlockDevice + Administration + ?Sized>(
     options: Options,
     mut verifier: Option<&mut Verifier>,
     control: &Control<'_>,
-) -> Result<Aged, crate::replay::ReplayError> {
-    let Some(ageing) = experiment.age.steady_under(experiment.workload) else { return Ok(Aged::Done) };
+) -> Result<Ended, crate::replay::ReplayError> {
+    let Some(ageing) = experiment.preconditioning.steady_under(experiment.workload) else { return Ok(Ended::Done) };
     let warm = warm_buffer(device, config, ageing, verifier.as_deref_mut(), control)?;
-    if warm == Aged::Done {
+    if warm == Ended::Done {
         if let Some(verifier) = verifier {
             verifier.restart();
         }
@@ -282,19 +291,19 @@ fn warm<D: BlockDevice + Administration + ?Sized>(
     Ok(warm)
 }
 
-/// One drive at its age, its write buffer filled where the age asks for that; `None` if it was stopped on the way.
+/// One preconditioned drive, its write buffer filled where the preconditioning asks for that; `None` if it was stopped on the way.
 fn whole_drive(
     experiment: &Experiment<'_>,
-    entrant: &Entrant,
+    dut: &DeviceUnderTest,
     options: Options,
     mut verifier: Option<&mut Verifier>,
     control: &Control<'_>,
 ) -> Result<Option<PreconditionedDrive>, RunError> {
-    let aged = aged_drive(experiment, entrant, options, verifier.as_deref_mut(), control)?;
+    let aged = aged_drive(experiment, dut, options, verifier.as_deref_mut(), control)?;
     let Some((mut drive, record, struck)) = aged else { return Ok(None) };
-    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
-    let warm = warm(experiment, &entrant.config, &mut drive, options, verifier, control).map_err(failed)?;
-    Ok((warm == Aged::Done).then_some((drive, record, struck)))
+    let failed = |source| RunError::Replay { label: dut.label.clone(), source };
+    let warm = warm(experiment, &dut.config, &mut drive, options, verifier, control).map_err(failed)?;
+    Ok((warm == Ended::Done).then_some((drive, record, struck)))
 }
 
 /// Verified drives hold stamps, others nothing.
@@ -302,23 +311,23 @@ const fn contents_for(experiment: &Experiment<'_>) -> Contents {
     if experiment.verify { Contents::Stamps } else { Contents::Nothing }
 }
 
-/// The drive at its age, from a snapshot where there is one; `None` if it was stopped on the way.
+/// The preconditioned drive, from a snapshot where there is one; `None` if it was stopped on the way.
 fn aged_drive(
     experiment: &Experiment<'_>,
-    entrant: &Entrant,
+    dut: &DeviceUnderTest,
     options: Options,
     mut verifier: Option<&mut Verifier>,
     control: &Control<'_>,
 ) -> Result<Option<PreconditionedDrive>, RunError> {
-    let config = &entrant.config;
-    let age = experiment.age.identity(experiment.workload);
+    let config = &dut.config;
+    let age = experiment.preconditioning.identity(experiment.workload);
     // A snapshot holds no contents, nor what they should be.
     let snapshots = experiment.snapshots.filter(|_| verifier.is_none());
     let kept = snapshots.zip(age.as_deref()).map(|(cache, age)| (cache, Identity { config, options, age }));
 
     let mut damaged = None;
     if let Some((cache, identity)) = &kept {
-        control.progress.begin(&entrant.label, Phase::Restore);
+        control.progress.begin(&dut.label, Phase::Restore);
         match cache.find(identity) {
             Found::Drive(drive, record) => return Ok(Some((drive, record, Vec::new()))),
             Found::Nothing => {}
@@ -326,7 +335,7 @@ fn aged_drive(
         }
     }
 
-    let refused = |source| RunError::Drive { label: entrant.label.clone(), source };
+    let refused = |source| RunError::Drive { label: dut.label.clone(), source };
     let mut from = None;
     let mut resumed = None;
     if let Some((cache, identity)) = &kept {
@@ -341,28 +350,28 @@ fn aged_drive(
     };
     let was_resumed = from.is_some();
     if let Some(position) = &from {
-        control.progress.note(&format!("{}: {}", entrant.label, position.resumed()));
+        control.progress.note(&format!("{}: {}", dut.label, position.resumed()));
     }
     let mut keeper = kept.as_ref().map(|(cache, identity)| Keeper::new(cache, *identity, from.as_ref()));
-    let failed = |source| RunError::Replay { label: entrant.label.clone(), source };
+    let failed = |source| RunError::Replay { label: dut.label.clone(), source };
     let started = Instant::now();
     let (aged, mut record) = precondition(
         &mut drive,
         config,
-        &experiment.age,
-        &entrant.label,
+        &experiment.preconditioning,
+        &dut.label,
         experiment.workload,
         verifier.as_deref_mut(),
         Interruptible { from, keeper: keeper.as_mut() },
         control,
     )
     .map_err(failed)?;
-    if aged == Aged::Stopped {
+    if aged == Ended::Stopped {
         let left = keeper.map_or_else(
             || "preconditioning was stopped and nothing of it is kept: this run keeps no snapshots".to_string(),
             |keeper| keeper.left(),
         );
-        control.progress.note(&format!("{}: {left}", entrant.label));
+        control.progress.note(&format!("{}: {left}", dut.label));
         return Ok(None);
     }
     if let Some(verifier) = verifier {
@@ -373,7 +382,7 @@ fn aged_drive(
     drive.reseed(options);
     if let Some((cache, identity)) = &kept {
         if was_resumed || cache.is_worth(started.elapsed()) {
-            control.progress.begin(&entrant.label, Phase::Save);
+            control.progress.begin(&dut.label, Phase::Save);
             if let Err(error) = cache.keep(identity, &mut drive, &record) {
                 record.notes.push(format!("the preconditioned drive could not be kept for the next run: {error}"));
             }

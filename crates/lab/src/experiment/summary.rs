@@ -9,7 +9,7 @@ use ssdlab_host::{Administration, LayerMetrics, Part};
 use ssdlab_measure::{Lifetime, Usage};
 
 use super::stack::Stack;
-use super::{Entrant, parts};
+use super::{DeviceUnderTest, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
 use crate::checks::{self, Circumstances, FreeSpace};
@@ -58,12 +58,12 @@ pub(super) struct Measured {
 }
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
-pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, seed: u64) -> DeviceResult {
+pub(super) fn summarise(dut: &DeviceUnderTest, measured: Measured, uniform: bool, seed: u64) -> DeviceResult {
     let Measured { mut stack, recorder, ended, aged, smart_before, erases_before, verifier, notes, user_bytes, .. } =
         measured;
     let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
-    let config = &entrant.config;
+    let config = &dut.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
     let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts(), seed) };
     let now = stack.data().now().0;
@@ -136,7 +136,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
     let in_step = checks::in_step(config, &recorder, &layers);
 
     let mut result = DeviceResult {
-        name: entrant.label.clone(),
+        name: dut.label.clone(),
         smart,
         notes,
         overrides: BTreeMap::new(),
@@ -157,7 +157,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
         flash: flash(&counters),
         write_amplification: amplification,
         theory: if uniform && read_only.is_none() {
-            overwrites(entrant, &spare, spare_at_collection, &counters)
+            overwrites(dut, &spare, spare_at_collection, &counters)
         } else {
             None
         },
@@ -185,7 +185,7 @@ pub(super) fn summarise(entrant: &Entrant, measured: Measured, uniform: bool, se
         commands,
         checks,
         warnings: Vec::new(),
-        configuration: configuration(entrant),
+        configuration: configuration(dut),
         timeline,
         latency_cdf,
         wear_histogram,
@@ -366,12 +366,12 @@ fn utilization(device: &dyn Administration, virtual_time_ns: u64) -> Utilization
 /// It is of the writes that come to flash, at what holds data when victims are chosen; parity comes on top of both, and map
 /// pages come on top of what is measured.
 fn overwrites(
-    entrant: &Entrant,
+    dut: &DeviceUnderTest,
     spare: &OverProvisioning,
     at_collection: Option<f64>,
     counters: &Counters,
 ) -> Option<Theory> {
-    let config = &entrant.config;
+    let config = &dut.config;
     let geometry = &config.flash.geometry;
     if config.buffer.policy == "none" && config.ftl.mapping_unit < geometry.page_bytes {
         // A unit takes a page of its own: the closed forms know no padding.
@@ -406,8 +406,8 @@ fn overwrites(
 }
 
 /// The description with everything filled in.
-fn configuration(entrant: &Entrant) -> serde_json::Value {
-    let expanded = ssdlab_device::description::expanded(&entrant.config);
+fn configuration(dut: &DeviceUnderTest) -> serde_json::Value {
+    let expanded = ssdlab_device::description::expanded(&dut.config);
     // A description is tables, lists, text and finite numbers, all of which JSON has.
     serde_json::to_value(expanded).unwrap_or_else(|error| serde_json::Value::String(error.to_string()))
 }

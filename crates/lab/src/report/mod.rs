@@ -9,7 +9,7 @@
 //! RunResult --+-- tables.rs  --> summary, checks, configuration (HTML, readable without script)
 //!             +-- drives.rs  --> what each drive is, and in what they differ
 //!             +-- figures.rs --> all figures
-//!             +-- divided.rs, watched.rs, waited.rs, layers.rs --> sub-tests, Ready/Busy, what requests waited for, the
+//!             +-- subtests.rs, ready_busy.rs, latency_breakdown.rs, layers.rs --> sub-tests, Ready/Busy, what requests waited for, the
 //!             |                                                   host's layers, where there are any
 //!             +-- JSON       --> page.js --> ECharts --> the charts
 //!
@@ -17,19 +17,19 @@
 //! tools.js     what does not draw: sorting, copying, saving, the theme
 //! ```
 
-mod divided;
 mod drives;
 mod figures;
 mod html;
 mod jobs;
+mod latency_breakdown;
 mod layers;
 mod picture;
+mod ready_busy;
 mod reproduction;
+mod subtests;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
-mod waited;
-mod watched;
 
 use crate::result::RunResult;
 use crate::variants::{by_variant, differences};
@@ -72,16 +72,16 @@ pub fn render(run: &RunResult) -> String {
             ("same", same(run)),
             ("means", &tables::means(run)),
             ("summary", &tables::summary(run)),
-            ("headline", &divided::headline(run)),
+            ("headline", &subtests::headline(run)),
             ("what", &drives::section(run, &differences)),
             ("by_parameter", &drives::by_parameter(run, &differences)),
             ("jobs", &jobs::section(run)),
-            ("divided", &divided::section(run)),
-            ("watched", &watched::section(run)),
+            ("divided", &subtests::section(run)),
+            ("watched", &ready_busy::section(run)),
             ("map", &map_hits(run)),
-            ("waited", &waited::section(run)),
-            ("over_time", &divided::over_time(run)),
-            ("shares", &divided::shares(run)),
+            ("waited", &latency_breakdown::section(run)),
+            ("over_time", &subtests::over_time(run)),
+            ("shares", &subtests::shares(run)),
             ("checks", &tables::checks(run)),
             ("figures", &figures::figures(run)),
             ("configuration", &tables::configuration(run)),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::drawn::Point;
+use super::figure_data::Point;
 use super::published::{Published, Span};
 
 /// A published value and what this execution found.

@@ -1,10 +1,10 @@
 //! What a paper and a figure are to the frame.
 
 use super::ReproduceError;
-use super::drawn::Drawn;
+use super::context::PaperContext;
+use super::figure_data::Drawn;
 use super::plan::Run;
 use super::runner::Outcomes;
-use super::scene::Scene;
 
 /// A paper that is reproduced.
 pub struct Paper {
@@ -69,8 +69,8 @@ pub trait Figure: Sync {
     fn series(&self) -> &'static [&'static str];
 
     /// The runs it needs. The same run may be asked for by several figures, and by one several times.
-    fn runs(&self, scene: &Scene) -> Vec<Run>;
+    fn runs(&self, context: &PaperContext) -> Vec<Run>;
 
     /// Makes it of what the runs left. A run that is missing leaves a gap, never a guess.
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn;
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn;
 }

@@ -5,7 +5,7 @@ use crate::table::count;
 use crate::text::columns;
 
 use super::compare::{answers, is_of_several_rows};
-use super::drawn::Point;
+use super::figure_data::Point;
 use super::published::Published;
 
 /// A table of text.

@@ -9,7 +9,7 @@ use ssdlab_workload::replay::Fit;
 
 use super::ReproduceError;
 use super::experiment::{InputText, Phase};
-use super::survey::Survey;
+use super::input_stats::Survey;
 use crate::source::{Sending, TextSource, WorkloadSource as _};
 
 /// What kind of thing an input is.

@@ -1,10 +1,10 @@
 //! A figure whose values were measured elsewhere, such as on a served drive: this crate knows no live drives.
 
-use super::drawn::Drawn;
+use super::context::PaperContext;
 use super::figure::Figure;
+use super::figure_data::Drawn;
 use super::plan::Run;
 use super::runner::Outcomes;
-use super::scene::Scene;
 
 /// A figure that needs no runs, because it was measured.
 #[derive(Clone, Debug)]
@@ -38,11 +38,11 @@ impl Figure for MeasuredFigure {
         self.series
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, _scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, _scene: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         self.drawn.clone()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Paper (experiment.toml, published/*.csv, figures)
-//!     | Scene::open: inputs are found and looked through
+//!     | PaperContext::open: inputs are found and looked through
 //!     | Figure::runs --> Plan: every distinct run once --> runner: all cores, kept under OUT/runs
 //!     | Figure::draw: points, panels of them, curves and pictures from results
 //!     v
@@ -13,26 +13,26 @@
 //! runs it needs and how it is made of their results, and decides nothing else. A number never stands without the input
 //! behind it, and no figure reads anything but results and published values.
 
-mod accessor;
 mod amf;
 mod compare;
+mod context;
 pub mod docs;
-mod drawn;
 mod experiment;
 mod figure;
+mod figure_data;
 mod grid;
 mod input;
+mod input_stats;
 mod measured_figure;
 mod output;
 mod panel;
 mod picture;
 mod plan;
 mod published;
+mod result_reader;
 mod runner;
-mod scene;
 mod shrd;
 mod store;
-mod survey;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -40,14 +40,15 @@ mod verdict;
 mod waflash;
 mod write_amplification;
 
-pub use accessor::Measured;
 pub use compare::Compared;
-pub use drawn::{Curve, Curves, Drawn, EVENTS_MIN, Point};
-pub(crate) use drawn::{names, point};
+pub use context::PaperContext;
 pub use experiment::{Experiment, Phase, Size, Smaller, Variant};
 pub use figure::{Figure, Paper};
+pub use figure_data::{Curve, Curves, Drawn, EVENTS_MIN, Point};
+pub(crate) use figure_data::{names, point};
 pub(crate) use grid::Grid;
 pub use input::{Input, InputKind, Library};
+pub use input_stats::Survey;
 pub use measured_figure::MeasuredFigure;
 pub use output::{FigureReport, Report, try_out, write};
 pub(crate) use panel::leading_number;
@@ -55,9 +56,8 @@ pub use panel::{At, Panel, Scale, Series, Value};
 pub use picture::{Lane, Mark, Picture};
 pub use plan::{Preparation, Run};
 pub use published::{Published, PublishedError, Span};
+pub use result_reader::Measured;
 pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute, largest};
-pub use scene::Scene;
-pub use survey::Survey;
 pub use text::render;
 pub(crate) use text::{compared as compared_grid, heading, inputs as inputs_grid, size as size_of_runs};
 pub use verdict::{Outside, Verdict};

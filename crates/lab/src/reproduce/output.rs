@@ -7,16 +7,16 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::compare::{Compared, compare};
-use super::drawn::{Curves, Drawn, EVENTS_MIN, Point};
+use super::context::PaperContext;
 use super::experiment::Size;
 use super::figure::Figure;
+use super::figure_data::{Curves, Drawn, EVENTS_MIN, Point};
 use super::grid::Grid;
 use super::input::Input;
 use super::panel::Panel;
 use super::picture::Picture;
 use super::published::Published;
 use super::runner::{Outcomes, RunFailure};
-use super::scene::Scene;
 use super::verdict::Verdict;
 use crate::output::{OutputError, Staging, csv_field};
 use crate::result::VERSION;
@@ -91,30 +91,30 @@ pub struct FigureReport {
 
 impl Report {
     /// Draws the figures from what the runs left.
-    pub fn of(scene: &Scene, figures: &[&dyn Figure], outcomes: &Outcomes) -> Report {
+    pub fn of(context: &PaperContext, figures: &[&dyn Figure], outcomes: &Outcomes) -> Report {
         let (done, failed, stopped) = outcomes.counts();
         let drawn: Vec<FigureReport> =
-            figures.iter().map(|figure| FigureReport::of(scene, *figure, outcomes)).collect();
-        let whole = figures.len() == scene.paper.figures.len();
-        let used = used(&scene.lacking_nothing(), figures);
+            figures.iter().map(|figure| FigureReport::of(context, *figure, outcomes)).collect();
+        let whole = figures.len() == context.paper.figures.len();
+        let used = used(&context.lacking_nothing(), figures);
         let matters = |input: &&Input| (whole && input.is_there()) || used.contains(&input.name);
         Report {
-            paper: scene.paper.name.to_string(),
-            title: scene.paper.title.to_string(),
+            paper: context.paper.name.to_string(),
+            title: context.paper.title.to_string(),
             version: VERSION.to_string(),
-            size: scene.size,
-            about_size: scene.about_size().map(str::to_string),
+            size: context.size,
+            about_size: context.about_size().map(str::to_string),
             judged: figures
                 .iter()
                 .map(|figure| figure.id())
-                .filter(|id| !scene.is_full() && scene.is_judged(id))
+                .filter(|id| !context.is_full() && context.is_judged(id))
                 .collect(),
-            host: scene.host.as_ref().map(|(file, _)| file.clone()),
+            host: context.host.as_ref().map(|(file, _)| file.clone()),
             whole,
             complete: stopped == 0 && failed == 0,
             runs: (done, failed, stopped),
             kept: outcomes.kept(),
-            inputs: scene.inputs.iter().filter(matters).cloned().collect(),
+            inputs: context.inputs.iter().filter(matters).cloned().collect(),
             verdict: Verdict::of(&drawn),
             figures: drawn,
             failures: outcomes.failures(),
@@ -129,29 +129,29 @@ impl Report {
 }
 
 /// The names of the inputs that figures run or draw from.
-fn used(scene: &Scene, figures: &[&dyn Figure]) -> HashSet<String> {
+fn used(context: &PaperContext, figures: &[&dyn Figure]) -> HashSet<String> {
     let mut used = HashSet::new();
     for figure in figures {
-        for run in figure.runs(scene) {
+        for run in figure.runs(context) {
             used.extend([Some(run.input), run.initial].into_iter().flatten());
         }
         // Without results, what is drawn comes from the inputs themselves.
-        used.extend(figure.draw(scene, &Outcomes::default()).points.into_iter().map(|point| point.workload));
+        used.extend(figure.draw(context, &Outcomes::default()).points.into_iter().map(|point| point.workload));
     }
     used
 }
 
 impl FigureReport {
-    fn of(scene: &Scene, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
-        let Drawn { points, mut panels, mut curves, pictures, mut remarks } = figure.draw(scene, outcomes);
+    fn of(context: &PaperContext, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
+        let Drawn { points, mut panels, mut curves, pictures, mut remarks } = figure.draw(context, outcomes);
         // A line without points, and a chart without lines, show nothing.
         curves.iter_mut().for_each(|chart| chart.curves.retain(|curve| !curve.points.is_empty()));
         curves.retain(|chart| !chart.curves.is_empty());
         // Values that mean nothing at this size are held against nothing.
-        let is_judged = scene.is_judged(figure.id());
+        let is_judged = context.is_judged(figure.id());
         let of_figure = |published: &&Published| is_judged && published.figure == figure.id();
-        let published: Vec<Published> = scene.published.iter().filter(of_figure).cloned().collect();
-        let runs = figure.runs(scene);
+        let published: Vec<Published> = context.published.iter().filter(of_figure).cloned().collect();
+        let runs = figure.runs(context);
         let missing = runs.iter().filter(|run| outcomes.get(run).is_none()).count();
         if missing > 0 {
             remarks.push(format!("{missing} of its {} runs have no result: see the list of failures", runs.len()));
@@ -171,7 +171,7 @@ impl FigureReport {
         }
         let mut commands: Vec<String> = Vec::new();
         for run in &runs {
-            let command = run.command(scene);
+            let command = run.command(context);
             if !commands.contains(&command) {
                 commands.push(command);
             }
@@ -181,8 +181,8 @@ impl FigureReport {
             title: figure.title(),
             about: figure.about(),
             differs: figure.differs(),
-            grid: Grid::of(&points, &published, scene.paper.drives_are),
-            drives_are: scene.paper.drives_are,
+            grid: Grid::of(&points, &published, context.paper.drives_are),
+            drives_are: context.paper.drives_are,
             compared,
             points,
             panels,
@@ -243,11 +243,11 @@ pub fn try_out(out: &Path) -> Result<(), OutputError> {
 ///
 /// # Errors
 /// What cannot be written; no file is left half.
-pub fn write(report: &Report, scene: &Scene, out: &Path) -> Result<(), OutputError> {
+pub fn write(report: &Report, context: &PaperContext, out: &Path) -> Result<(), OutputError> {
     let mut staging = Staging::new(out)?;
     for figure in &report.figures {
         let published: Vec<Published> =
-            scene.published.iter().filter(|published| published.figure == figure.id).cloned().collect();
+            context.published.iter().filter(|published| published.figure == figure.id).cloned().collect();
         staging.write(&format!("{}.csv", figure.id), |to| figure.write_points(&published, to))?;
         if !figure.curves.is_empty() {
             staging.write(&format!("{}-curves.csv", figure.id), |to| figure.write_curves(to))?;

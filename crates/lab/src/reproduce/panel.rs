@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::compare::{answers, is_of_several_rows};
-use super::drawn::Point;
+use super::figure_data::Point;
 use super::published::{Published, Span};
 
 /// A panel.

@@ -7,8 +7,8 @@ use ssdlab_flash::DieId;
 use ssdlab_host::Host;
 
 use super::ReproduceError;
+use super::context::PaperContext;
 use super::input::Input;
-use super::scene::Scene;
 use crate::memory::{BESIDES, Memory};
 use crate::ready_busy::Recording;
 use crate::result::VERSION;
@@ -165,26 +165,26 @@ impl Run {
     }
 
     /// As `--precondition` has it.
-    pub(super) fn precondition(&self, scene: &Scene) -> String {
-        match (self.preparation, &scene.experiment.steady, &scene.experiment.ageing) {
+    pub(super) fn precondition(&self, context: &PaperContext) -> String {
+        match (self.preparation, &context.experiment.steady, &context.experiment.ageing) {
             (Preparation::Steady, Some(workload), _) => format!("steady:{workload}"),
-            (Preparation::Aged, _, Some(file)) => scene.paper.path(file),
+            (Preparation::Aged, _, Some(file)) => context.paper.path(file),
             (preparation, ..) => preparation.name().to_string(),
         }
     }
 
     /// The command that does this run alone; traces lie under `TRACES/`.
-    pub fn command(&self, scene: &Scene) -> String {
+    pub fn command(&self, context: &PaperContext) -> String {
         let mut command = format!("ssdlab run --device {}", self.device);
-        match (&self.host, &scene.host) {
-            (Some(file), _) => command.push_str(&format!(" --host {}", scene.paper.path(file))),
+        match (&self.host, &context.host) {
+            (Some(file), _) => command.push_str(&format!(" --host {}", context.paper.path(file))),
             (None, Some((file, _))) => command.push_str(&format!(" --host {file}")),
             (None, None) => {}
         }
         for set in &self.set {
             command.push_str(&format!(" --set {set}"));
         }
-        let input = scene.inputs.iter().find(|input| input.name == self.input);
+        let input = context.inputs.iter().find(|input| input.name == self.input);
         if let Some(input) = input {
             let order = self.reorder.as_ref().map(|size| format!("reorder={size}:")).unwrap_or_default();
             command.push_str(&format!(" --workload {order}{}", input.spoken()));
@@ -210,20 +210,20 @@ impl Run {
         if let Some(subtests) = &self.subtests {
             command.push_str(&format!(" --subtests {subtests}"));
         }
-        let initial = scene.inputs.iter().find(|input| Some(&input.name) == self.initial.as_ref());
+        let initial = context.inputs.iter().find(|input| Some(&input.name) == self.initial.as_ref());
         if let Some(initial) = initial {
             command.push_str(&format!(" --initial {}", initial.spoken()));
         }
-        command.push_str(&format!(" --precondition {} --seed {}", self.precondition(scene), self.seed));
+        command.push_str(&format!(" --precondition {} --seed {}", self.precondition(context), self.seed));
         command
     }
 
     /// Makes the run ready: everything that can be wrong without running it is found here.
-    pub(super) fn ready(&self, scene: &Scene) -> Result<Ready, ReproduceError> {
-        let config = scene.config(self)?;
-        let host = scene.layers(self)?;
+    pub(super) fn ready(&self, context: &PaperContext) -> Result<Ready, ReproduceError> {
+        let config = context.config(self)?;
+        let host = context.layers(self)?;
         let found = |name: &str| {
-            let input = scene.inputs.iter().find(|input| input.name == name);
+            let input = context.inputs.iter().find(|input| input.name == name);
             let input = input.ok_or_else(|| ReproduceError::new(format!("the paper has no input '{name}'")))?;
             match &input.missing {
                 Some(missing) => Err(ReproduceError::new(format!("input '{name}' is missing: {missing}"))),
@@ -236,22 +236,22 @@ impl Run {
         }
         let initial = self.initial.as_deref().map(found).transpose()?;
         let volumes = self.subtests.as_deref().map(volumes).transpose().map_err(ReproduceError::new)?;
-        if self.preparation == Preparation::Steady && scene.experiment.steady.is_none() {
+        if self.preparation == Preparation::Steady && context.experiment.steady.is_none() {
             let sentence =
-                format!("papers/{}/experiment.toml: found no `steady`, expected a workload", scene.paper.name);
+                format!("papers/{}/experiment.toml: found no `steady`, expected a workload", context.paper.name);
             return Err(ReproduceError::new(sentence));
         }
-        let ageing = match (self.preparation, &scene.experiment.ageing) {
+        let ageing = match (self.preparation, &context.experiment.ageing) {
             (Preparation::Aged, None) => {
-                let file = scene.paper.path("experiment.toml");
+                let file = context.paper.path("experiment.toml");
                 return Err(ReproduceError::new(format!("{file}: found no `ageing`, expected a job file")));
             }
-            (Preparation::Aged, Some(file)) => Some((scene.paper.path(file), scene.paper.file(file)?)),
+            (Preparation::Aged, Some(file)) => Some((context.paper.path(file), context.paper.file(file)?)),
             _ => None,
         };
         let source = input.source(self.replay.as_deref(), self.seed)?;
         let of_initial = initial.as_ref().map(|initial| initial.source(None, self.seed)).transpose()?;
-        let precondition = self.precondition(scene);
+        let precondition = self.precondition(context);
         let mut hasher = blake3::Hasher::new();
         let fields = [
             KEY,
@@ -274,8 +274,8 @@ impl Run {
             hasher.update(field.as_bytes());
         }
         let key = hasher.finalize().to_hex()[..32].to_string();
-        let steady = scene.experiment.steady.clone().filter(|_| self.preparation == Preparation::Steady);
-        let command = self.command(scene);
+        let steady = context.experiment.steady.clone().filter(|_| self.preparation == Preparation::Steady);
+        let command = self.command(context);
         let run = self.clone();
         Ok(Ready { run, config, host, input, initial, volumes, steady, ageing, precondition, command, key })
     }

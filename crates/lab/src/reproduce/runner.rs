@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::Value;
 use ssdlab_base::Nanos;
 
-use super::accessor::Measured;
+use super::context::PaperContext;
 use super::plan::{Preparation, Ready, Run, memory_bytes};
-use super::scene::Scene;
+use super::result_reader::Measured;
 use super::store::Store;
 use crate::breakdown::Breakdown;
-use crate::experiment::{Asked, Entrant, Experiment};
-use crate::precondition::Age;
+use crate::experiment::{Asked, DeviceUnderTest, Experiment};
+use crate::precondition::Preconditioning;
 use crate::progress::{Control, Progress, Quiet};
 use crate::result::RunResult;
 use crate::snapshot::SnapshotCache;
@@ -146,16 +146,16 @@ impl Outcomes {
 }
 
 /// The run that takes the most memory, and how much that is in bytes; nothing where none can be made ready.
-pub fn largest(scene: &Scene, runs: &[Run]) -> Option<(Run, u64)> {
+pub fn largest(context: &PaperContext, runs: &[Run]) -> Option<(Run, u64)> {
     let sized = runs.iter().filter_map(|run| {
-        let host = scene.layers(run).ok()?;
-        Some((run.clone(), memory_bytes(&scene.config(run).ok()?, host.as_ref().map(|(_, host)| host))))
+        let host = context.layers(run).ok()?;
+        Some((run.clone(), memory_bytes(&context.config(run).ok()?, host.as_ref().map(|(_, host)| host))))
     });
     sized.max_by_key(|(_, bytes)| *bytes)
 }
 
 /// Does all distinct runs of `runs`, in their order, and keeps the results under `out`.
-pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_>) -> Outcomes {
+pub fn execute(context: &PaperContext, runs: Vec<Run>, out: &Path, settings: &Settings<'_>) -> Outcomes {
     let store = Store::at(out);
     let mut seen = HashSet::new();
     let order: Vec<Run> = runs.into_iter().filter(|run| seen.insert(run.clone())).collect();
@@ -165,13 +165,13 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
     let mut alike: HashMap<String, Vec<Run>> = HashMap::new();
     let mut kept = HashSet::new();
     for run in &order {
-        match run.ready(scene) {
+        match run.ready(context) {
             Err(error) => {
                 let failure = RunFailure {
                     run: run.to_string(),
                     key: String::new(),
                     reason: error.sentence,
-                    command: run.command(scene),
+                    command: run.command(context),
                 };
                 outcomes.insert(run.clone(), Outcome::Failed(failure));
             }
@@ -225,8 +225,9 @@ pub fn execute(scene: &Scene, runs: Vec<Run>, out: &Path, settings: &Settings<'_
 /// The first run of each age that is kept, and then the others in their order: so drives age side by side, each once.
 fn aged_first(waiting: Vec<Ready>, kept: bool) -> Vec<Ready> {
     let mut seen = HashSet::new();
-    let (first, others): (Vec<Ready>, Vec<Ready>) =
-        waiting.into_iter().partition(|ready| kept && ready.shared_age().is_some_and(|age| seen.insert(age)));
+    let (first, others): (Vec<Ready>, Vec<Ready>) = waiting
+        .into_iter()
+        .partition(|ready| kept && ready.shared_age().is_some_and(|preconditioning| seen.insert(preconditioning)));
     first.into_iter().chain(others).collect()
 }
 
@@ -260,7 +261,7 @@ impl Pool {
                 }
                 let ready = &waiting[work.next];
                 let fits = work.memory_bytes + ready.memory_bytes() <= settings.memory_bytes;
-                let aged = ready.shared_age().is_none_or(|age| !work.ageing.contains(&age));
+                let aged = ready.shared_age().is_none_or(|preconditioning| !work.ageing.contains(&preconditioning));
                 if work.running == 0 || fits && aged {
                     break work.next;
                 }
@@ -270,11 +271,11 @@ impl Pool {
             work.next += 1;
             work.running += 1;
             work.memory_bytes += ready.memory_bytes();
-            let age = ready.shared_age().filter(|_| settings.snapshots.is_some());
-            if let Some(age) = &age
-                && !waiting[..index].iter().any(|earlier| earlier.shared_age().as_ref() == Some(age))
+            let preconditioning = ready.shared_age().filter(|_| settings.snapshots.is_some());
+            if let Some(preconditioning) = &preconditioning
+                && !waiting[..index].iter().any(|earlier| earlier.shared_age().as_ref() == Some(preconditioning))
             {
-                work.ageing.insert(age.clone());
+                work.ageing.insert(preconditioning.clone());
             }
             drop(work);
 
@@ -285,8 +286,8 @@ impl Pool {
             let mut work = self.lock();
             work.running -= 1;
             work.memory_bytes -= ready.memory_bytes();
-            if let Some(age) = &age {
-                work.ageing.remove(age);
+            if let Some(preconditioning) = &preconditioning {
+                work.ageing.remove(preconditioning);
             }
             work.done.push((index, outcome));
             drop(work);
@@ -330,24 +331,24 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
     let said = |error: super::ReproduceError| error.sentence;
     let source = ready.source().map_err(said)?;
     let (initial, ageing) = (ready.initial_source().map_err(said)?, ready.ageing_source().map_err(said)?);
-    let age = match (ready.run.preparation, &ageing) {
-        (Preparation::Steady, Some(steady)) => Age::SteadyUnder(steady),
-        (Preparation::Aged, Some(jobs)) => Age::Workload(jobs),
-        (Preparation::None | Preparation::Steady | Preparation::Aged, _) => Age::None,
-        (Preparation::Touched, _) => Age::Touched,
-        (Preparation::Fill, _) => Age::Fill,
+    let preconditioning = match (ready.run.preparation, &ageing) {
+        (Preparation::Steady, Some(steady)) => Preconditioning::SteadyUnder(steady),
+        (Preparation::Aged, Some(jobs)) => Preconditioning::Workload(jobs),
+        (Preparation::None | Preparation::Steady | Preparation::Aged, _) => Preconditioning::None,
+        (Preparation::Touched, _) => Preconditioning::Touched,
+        (Preparation::Fill, _) => Preconditioning::Fill,
     };
     let subtests = ready.volumes.as_ref().map(|volumes| Subtests {
         volumes: volumes.clone(),
         initial: initial.as_ref().map(|initial| initial as &dyn WorkloadSource),
     });
-    let drives = [Entrant { label: ready.config.name.clone(), config: ready.config.clone() }];
+    let drives = [DeviceUnderTest { label: ready.config.name.clone(), config: ready.config.clone() }];
     let experiment = Experiment {
         host: ready.host.as_ref().map(|(_, host)| host),
         precondition_below: false,
         drives: &drives,
         workload: &source,
-        age,
+        preconditioning,
         seed: ready.run.seed,
         verify: false,
         snapshots: settings.snapshots.filter(|_| ready.shared_age().is_some()),

@@ -49,7 +49,7 @@ impl SourceError {
 }
 
 impl Sending {
-    /// For the workload that ages a drive: all of it, placed as the measured one is.
+    /// For the workload that preconditions a drive: all of it, placed as the measured one is.
     #[must_use]
     pub fn whole(self) -> Sending {
         Sending { discipline: None, limit: None, ..self }
@@ -216,7 +216,7 @@ impl TextSource {
         }
     }
 
-    /// The jobs of a pass. A `randseed` belongs to the measured run; if ageing drew the same numbers, the run would
+    /// The jobs of a pass. A `randseed` belongs to the measured run; if preconditioning drew the same numbers, the run would
     /// overwrite in exactly the order in which the drive was aged, and garbage collection would have it too easy.
     fn job<'a>(job: &'a FioJob, unseeded: &'a FioJob, pass: u64) -> &'a FioJob {
         if pass == 0 { job } else { unseeded }
@@ -262,7 +262,7 @@ impl WorkloadSource for TextSource {
     fn open(&self, drive: &DriveConfig, pass: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         match &self.kind {
             Kind::Trace { spec, .. } => self.replay_of(Trace::open(spec)?, drive),
-            // As a job, a model draws other numbers while it ages a drive.
+            // As a job, a model draws other numbers while it preconditions a drive.
             Kind::Model(model) => self.replay_of(model.reseeded(of_pass(model.seed(), pass)).trace()?, drive),
             Kind::Fio { job, unseeded, .. } => {
                 let seed = of_pass(self.seed, pass);

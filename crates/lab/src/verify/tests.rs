@@ -40,26 +40,26 @@ fn written(config: &DriveConfig) -> (Drive, Verifier) {
 
 /// Eight at a time, to the end of all; the tags come back as they were sent.
 fn send(drive: &mut Drive, verifier: &mut Verifier, requests: impl Iterator<Item = Request>) {
-    let mut under_way: VecDeque<u32> = VecDeque::new();
+    let mut in_flight_work: VecDeque<u32> = VecDeque::new();
     let mut tag = 1000;
-    let wait = |drive: &mut Drive, verifier: &mut Verifier, under_way: &mut VecDeque<u32>| {
+    let wait = |drive: &mut Drive, verifier: &mut Verifier, in_flight_work: &mut VecDeque<u32>| {
         assert!(drive.run_to_completion(Nanos::MAX));
         for completion in verifier.collect(drive).drain(..) {
-            let place = under_way.iter().position(|tag| *tag == completion.tag).expect("a tag that was sent");
-            under_way.remove(place);
+            let place = in_flight_work.iter().position(|tag| *tag == completion.tag).expect("a tag that was sent");
+            in_flight_work.remove(place);
         }
     };
     for request in requests {
-        while under_way.len() >= 8 {
-            wait(drive, verifier, &mut under_way);
+        while in_flight_work.len() >= 8 {
+            wait(drive, verifier, &mut in_flight_work);
         }
         let at = drive.now();
         verifier.submit(drive, &Request { at, tag, ..request }, &[]);
-        under_way.push_back(tag);
+        in_flight_work.push_back(tag);
         tag += 7;
     }
-    while !under_way.is_empty() {
-        wait(drive, verifier, &mut under_way);
+    while !in_flight_work.is_empty() {
+        wait(drive, verifier, &mut in_flight_work);
     }
 }
 

@@ -11,7 +11,7 @@ use ssdlab_device::{
     Pacing, Parity, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
-use ssdlab_lab::{Age, Asked, Control, Entrant, Experiment, Quiet, RunResult, WorkloadSource};
+use ssdlab_lab::{Asked, Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, RunResult, WorkloadSource};
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 pub const UNIT: u64 = 4096;
@@ -176,11 +176,15 @@ impl WorkloadSource for Random {
     }
 }
 
-pub fn entrants(configs: &[DriveConfig]) -> Vec<Entrant> {
-    configs.iter().map(|config| Entrant { label: config.name.clone(), config: config.clone() }).collect()
+pub fn duts(configs: &[DriveConfig]) -> Vec<DeviceUnderTest> {
+    configs.iter().map(|config| DeviceUnderTest { label: config.name.clone(), config: config.clone() }).collect()
 }
 
-pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, age: Age<'a>) -> Experiment<'a> {
+pub fn experiment<'a>(
+    drives: &'a [DeviceUnderTest],
+    workload: &'a dyn WorkloadSource,
+    preconditioning: Preconditioning<'a>,
+) -> Experiment<'a> {
     let asked = Asked {
         title: None,
         command: vec!["test".to_string()],
@@ -191,7 +195,7 @@ pub fn experiment<'a>(drives: &'a [Entrant], workload: &'a dyn WorkloadSource, a
         host: None,
         overrides: Default::default(),
     };
-    Experiment { age, asked, memory_bytes: 1 << 30, ..Experiment::new(drives, workload) }
+    Experiment { preconditioning, asked, memory_bytes: 1 << 30, ..Experiment::new(drives, workload) }
 }
 
 pub fn run(experiment: &Experiment<'_>) -> RunResult {

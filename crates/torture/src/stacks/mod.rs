@@ -27,7 +27,7 @@ pub use draw::{StackScope, draw, draw_until};
 pub use exhaustive::Sequences;
 pub use system::{Refused, System};
 
-use crate::catch::{Caught, catch};
+use crate::panic_capture::{Caught, catch};
 use crate::run::Finding;
 use crate::totals::Totals;
 

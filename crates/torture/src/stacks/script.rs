@@ -96,7 +96,7 @@ impl StackCase {
     /// The case as text that [`StackCase::parse`] reads; `comment` goes on top.
     pub fn to_text(&self, comment: &str) -> String {
         let (drive, steps) = (self.drive.clone(), self.steps.clone());
-        Script { seed: self.seed, host: Some(self.host.clone()), of_set: None, steps, drive }.to_text(comment)
+        Script { seed: self.seed, host: Some(self.host.clone()), command_set_case: None, steps, drive }.to_text(comment)
     }
 
     /// Reads what [`StackCase::to_text`] wrote; `file` is what messages call it.

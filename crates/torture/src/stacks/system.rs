@@ -8,10 +8,10 @@ use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Mem
 
 use super::{Cut, StackCase, Step};
 use crate::case::Case;
+use crate::crash_harness::recovery_of;
 use crate::driver;
-use crate::durable::Durable;
+use crate::durability_oracle::Durable;
 use crate::journal::stamps;
-use crate::lives::recovery_of;
 use crate::totals::Totals;
 
 /// What is tortured: it takes commands, runs, loses its power in parts or whole, comes back, and is compared.

@@ -9,8 +9,8 @@ use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, FaultKind};
 
 use super::{Command, Harness};
-use crate::catch::{Caught, catch};
 use crate::configs;
+use crate::panic_capture::{Caught, catch};
 use crate::run::Finding;
 use crate::script::describable;
 use crate::totals::{CutKind, Totals};

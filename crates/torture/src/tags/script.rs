@@ -20,7 +20,7 @@ use ssdlab_flash::{Contents, FaultKind};
 
 use super::{Command, Step, TagCase};
 use crate::case;
-use crate::script::{FAULTS, OfSet, Script, ScriptError};
+use crate::script::{CommandSetCase, FAULTS, Script, ScriptError};
 
 /// What a command of the set may be carried by.
 const CARRIERS: [(&str, Op); 3] = [("read", Op::Read), ("write", Op::Write), ("flush", Op::Flush)];
@@ -77,8 +77,8 @@ impl FromStr for Step {
             "fail erase" => return Ok(Step::Fail(FaultKind::Erase)),
             _ => {}
         }
-        let of_set = text.split_once(':').filter(|(set, _)| *set == TAGS.name);
-        let Some((_, command)) = of_set else {
+        let command_set_case = text.split_once(':').filter(|(set, _)| *set == TAGS.name);
+        let Some((_, command)) = command_set_case else {
             return match text.parse() {
                 Ok(case::Step::Command { request, depth: 1 }) => {
                     Ok(Step::Command(Command { request, words: Vec::new() }))
@@ -125,10 +125,13 @@ impl TagCase {
     /// The case as text that [`TagCase::parse`] reads; `comment` goes on top.
     pub fn to_text(&self, comment: &str) -> String {
         let payload = PAYLOADS.iter().find(|(_, contents)| *contents == self.contents).map_or("?", |(name, _)| name);
-        let of_set =
-            OfSet { set: TAGS.name.to_string(), payload: payload.to_string(), depth: self.depth.min(1 << 16) as i64 };
+        let command_set_case = CommandSetCase {
+            set: TAGS.name.to_string(),
+            payload: payload.to_string(),
+            depth: self.depth.min(1 << 16) as i64,
+        };
         let (steps, drive) = (self.steps.clone(), self.config.clone());
-        Script { seed: self.seed, host: None, of_set: Some(of_set), steps, drive }.to_text(comment)
+        Script { seed: self.seed, host: None, command_set_case: Some(command_set_case), steps, drive }.to_text(comment)
     }
 
     /// Reads what [`TagCase::to_text`] wrote; `file` is what messages call it.
@@ -139,12 +142,12 @@ impl TagCase {
         let error = |key: &str, found: &str, expected: &str| {
             ScriptError(format!("{file}: torture.{key}: found {found}, expected {expected}"))
         };
-        let Script { seed, host, of_set, steps, drive } = Script::parse(text, file)?;
+        let Script { seed, host, command_set_case, steps, drive } = Script::parse(text, file)?;
         if host.is_some() {
             return Err(error("host", "layers", "none above a drive with a command set"));
         }
         let missing = || ScriptError(format!("{file}: torture.command_set: missing, expected \"{}\"", TAGS.name));
-        let OfSet { set, payload, depth } = of_set.ok_or_else(missing)?;
+        let CommandSetCase { set, payload, depth } = command_set_case.ok_or_else(missing)?;
         if set != TAGS.name {
             return Err(error("command_set", &format!("\"{set}\""), &format!("\"{}\"", TAGS.name)));
         }

@@ -250,7 +250,7 @@ impl Workload for FioWorkload {
     }
 
     #[inline]
-    fn foreseen(&mut self) -> &[Request] {
+    fn lookahead(&mut self) -> &[Request] {
         match self.foresees.take() {
             Some(index) => self.jobs[index as usize].drawn(),
             None => &[],

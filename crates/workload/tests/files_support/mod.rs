@@ -47,12 +47,12 @@ pub(crate) fn simulate(
     let mut lengths: HashMap<String, u64> = engine.files().existing().collect();
     let threads = engine.threads().len();
     let mut open: Vec<HashMap<u8, String>> = vec![HashMap::new(); threads];
-    let mut under_way: Vec<Option<(Call, u64)>> = vec![None; threads];
+    let mut in_flight_work: Vec<Option<(Call, u64)>> = vec![None; threads];
     let mut events: BinaryHeap<Reverse<(u64, usize)>> = (0..threads).map(|thread| Reverse((0, thread))).collect();
     let mut end = 0;
     while let Some(Reverse((now, thread))) = events.pop() {
         end = now;
-        if let Some((call, bytes)) = under_way[thread].take() {
+        if let Some((call, bytes)) = in_flight_work[thread].take() {
             let done = engine.threads()[thread].completed(Nanos(now), bytes);
             see(thread, &call, done);
         }
@@ -90,7 +90,7 @@ pub(crate) fn simulate(
             Call::Stat { path } => assert!(lengths.contains_key(path), "{path} does not exist"),
         }
         let after = now + latency(thread, &call);
-        under_way[thread] = Some((call, bytes_moved));
+        in_flight_work[thread] = Some((call, bytes_moved));
         events.push(Reverse((after, thread)));
     }
     assert!(open.iter().all(|files| files.is_empty()), "every thread closes what it opened");

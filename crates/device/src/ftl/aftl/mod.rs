@@ -258,7 +258,7 @@ impl Ftl for Aftl {
         false
     }
 
-    fn stripe_left(&self, _: &Media) -> u32 {
+    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
         1
     }
 
@@ -296,7 +296,7 @@ impl Ftl for Aftl {
     fn may_trim(&mut self, media: &mut Media) -> bool {
         self.trims.settle(media);
         if self.trims.are_many() {
-            media.opened.extend(0..media.pool.groups());
+            media.groups_to_collect.extend(0..media.pool.groups());
         }
         self.trims.held.len() < self.trims.most
     }
@@ -349,7 +349,7 @@ impl Ftl for Aftl {
         Ok(true)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let lpn = media.flash.oob.lpn(media.unit_at(place));
         let now = match self.layout.untagged(lpn) {
             Some((segment, page, generation)) => {
@@ -458,13 +458,13 @@ impl Ftl for Aftl {
         figures.map(|(name, figure)| (name.to_string(), figure)).to_vec()
     }
 
-    fn under_way(&mut self, media: &Media) -> Vec<&'static str> {
+    fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {
         self.trims.settle(media);
-        let mut under_way = Vec::new();
-        under_way.extend((!self.trims.unrecorded.is_empty()).then_some("a trim in no record"));
-        under_way.extend(self.trims.is_writing().then_some("a record of trims"));
-        under_way.extend((!self.trims.erasing.is_empty()).then_some("an erase of a trimmed segment"));
-        under_way
+        let mut in_flight_work = Vec::new();
+        in_flight_work.extend((!self.trims.unrecorded.is_empty()).then_some("a trim in no record"));
+        in_flight_work.extend(self.trims.is_writing().then_some("a record of trims"));
+        in_flight_work.extend((!self.trims.erasing.is_empty()).then_some("an erase of a trimmed segment"));
+        in_flight_work
     }
 
     fn reset_counters(&mut self) {

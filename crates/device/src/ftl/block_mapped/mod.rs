@@ -32,7 +32,7 @@ use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE, Ppn};
 use self::header::Header;
 use self::merge::Merge;
 use crate::block_pool::BlockState;
-use crate::ftl::mapped_blocks;
+use crate::ftl::block_mapping_limits;
 use crate::ftl::{
     Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
 };
@@ -47,7 +47,7 @@ pub(super) const DESIGN: Design = Design {
     summary: "a map of blocks, merged when a page is overwritten; metadata in pages of its own, nothing in the OOB area",
     keys: &[],
     make: Make {
-        check: |config| mapped_blocks::check(config, DESIGN.name, Header::bytes),
+        check: |config| block_mapping_limits::check(config, DESIGN.name, Header::bytes),
         make: |config| Box::new(BlockFtl::new(config)),
         commands: None,
         simulator_bytes: BlockFtl::simulator_bytes,
@@ -59,8 +59,8 @@ pub(super) const DESIGN: Design = Design {
         uses_oob: false,
         partial_write: "costs a read-modify-write, and a merge of its logical block",
         drawing: Drawing {
-            drive: |config, rng| mapped_blocks::draw(config, rng, Header::bytes),
-            handful: mapped_blocks::handful,
+            drive: |config, rng| block_mapping_limits::draw(config, rng, Header::bytes),
+            handful: block_mapping_limits::handful,
             one_in: 8,
             ..Drawing::ANY
         },
@@ -228,7 +228,7 @@ impl Ftl for BlockFtl {
         false
     }
 
-    fn stripe_left(&self, _: &Media) -> u32 {
+    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
         1
     }
 
@@ -289,7 +289,7 @@ impl Ftl for BlockFtl {
         Ok(true)
     }
 
-    fn whereabouts(&self, _: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+    fn current_locations(&self, _: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let logical = self.owners[place.block.index()];
         let home = if logical == NONE { Home { block: BlockId::NONE, pages: 0 } } else { self.homes[logical as usize] };
         if home.block != BlockId::NONE {
@@ -301,7 +301,7 @@ impl Ftl for BlockFtl {
         false
     }
 
-    fn is_found(&self, media: &Media, place: Place) -> bool {
+    fn is_recoverable(&self, media: &Media, place: Place) -> bool {
         // A page in flight when its logical block was merged is found in the new block, and only there.
         let logical = self.owners[place.block.index()];
         let is_home = logical != NONE && self.homes[logical as usize].block == place.block;

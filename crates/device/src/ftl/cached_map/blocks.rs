@@ -348,7 +348,7 @@ impl MapCache {
         assert_eq!(media.pool.state(victim), BlockState::Collecting, "map block {victim} was being emptied");
         media.pool.await_erase(victim);
         if media.pool.pins(victim) == 0 {
-            media.unpinned.push(victim);
+            media.erasable.push(victim);
         }
     }
 

@@ -11,7 +11,7 @@
 use ssdlab_flash::{Lpn, UnitId};
 
 use crate::MapUser;
-use crate::ftl::Asker;
+use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
@@ -290,7 +290,7 @@ impl MapCache {
         };
         assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody asked for it");
         self.counters.of(self.lines[line as usize].loaded_for).loads += 1;
-        let waited_for = self.jobs.waits_for(line, |asker| !matches!(asker, Asker::Gc(_) | Asker::Log));
+        let waited_for = self.jobs.waits_for(line, |waiter| !matches!(waiter, Waiter::Gc(_) | Waiter::Log));
         if self.read_page(media, unit, waited_for, MapOp::Load { line }) {
             self.pages[page as usize].reading = true;
         } else {
@@ -343,6 +343,6 @@ impl MapCache {
         let held = self.lru.len() + self.in_transit;
         let fits = self.shape.capacity + self.beside;
         assert!(held <= fits, "{held} lines are in a map cache for {fits}");
-        self.jobs.cached(line, |asker| media.map_is_cached.push(asker));
+        self.jobs.cached(line, |waiter| media.map_is_cached.push(waiter));
     }
 }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use ssdlab_flash::{BlockId, Lpn, UnitId};
 
 use super::{ENTRY_BYTES, MapCache};
-use crate::ftl::Asker;
+use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 use crate::{Check, MapUser};
@@ -134,9 +134,9 @@ impl MapCache {
     /// Loads map pages of a flush of the log, one after the other, as far as that goes now.
     pub(super) fn flush_log(&mut self, data: &mut PageFtl, media: &mut Media) {
         while let Some(page) = self.log.flushing.last().copied() {
-            let is_asked_for = self.jobs.of(Asker::Log).is_some();
+            let is_asked_for = self.jobs.of(Waiter::Log).is_some();
             if is_asked_for || self.log.has_entries_of(self.shape.mapped_by(page)) {
-                if !self.request(data, media, Asker::Log, &[page]) {
+                if !self.request(data, media, Waiter::Log, &[page]) {
                     break;
                 }
                 debug_assert!(
@@ -151,7 +151,7 @@ impl MapCache {
         }
         let free = self.shape.log_entries - self.log.entries.len() as u32;
         if self.log.flushing.is_empty() || free >= media.units_per_page {
-            media.map_is_cached.extend(self.log.waiting.drain(..).map(Asker::Gc));
+            media.map_is_cached.extend(self.log.waiting.drain(..).map(Waiter::Gc));
         }
     }
 
@@ -198,7 +198,7 @@ impl MapCache {
         }
         self.begin_log_flush();
         self.log.before_change = true;
-        // It goes on when no asker is about to use what is cached.
+        // It goes on when no waiter is about to use what is cached.
         media.map_has_room = true;
         None
     }

@@ -11,10 +11,10 @@
 //! page in the cache. So a map page on flash never names a page that a power cut kept from being written. With its entries it has
 //! the number of its program: it knows of all programs and trims before that.
 //!
-//! - `shape.rs`: sizes.
+//! - `geometry.rs`: sizes.
 //! - `lru.rs`: the order of use.
 //! - `keys.rs`: what descriptions say of it.
-//! - `jobs.rs`: who waits for which lines.
+//! - `pending_loads.rs`: who waits for which lines.
 //! - `load.rs`: misses: a line leaves, another one comes; how many at one time.
 //! - `log.rs`: changes that relocation makes in pages that are not cached.
 //! - `blocks.rs`: programs of map pages, and collection of their blocks.
@@ -23,20 +23,20 @@
 //! - `recovery.rs`: the map from map blocks, and from data blocks that were active.
 //! - `shared.rs`: map pages that share a mapping unit.
 //! - `saved.rs`: snapshots.
-//! - `under_way.rs`: what of this a power cut falls into.
+//! - `in_flight.rs`: what of this a power cut falls into.
 
 mod blocks;
 mod flush;
-mod jobs;
+mod geometry;
+mod in_flight;
 pub(super) mod keys;
 mod load;
 mod log;
 mod lru;
+mod pending_loads;
 mod recovery;
 mod saved;
-mod shape;
 mod shared;
-mod under_way;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -47,12 +47,12 @@ use ssdlab_flash::{Lpn, UnitId};
 
 use self::blocks::{Collection, Program};
 use self::flush::{Change, Flush};
-use self::jobs::Jobs;
+use self::geometry::ENTRY_BYTES;
 use self::log::Log;
 use self::lru::Lru;
-use self::shape::ENTRY_BYTES;
+use self::pending_loads::Jobs;
 use self::shared::Shared;
-use super::Asker;
+use super::Waiter;
 use super::page::PageFtl;
 use super::page::metadata::Content;
 use crate::media::{Media, Place};
@@ -60,9 +60,9 @@ use crate::slots::Slots;
 use crate::{Check, DriveConfig, MapCacheStats, MapUser};
 
 pub(super) use blocks::quota;
+pub(super) use geometry::Shape;
 pub(super) use log::LOG_ENTRY_BYTES;
 pub(super) use recovery::{Found, Logged};
-pub(super) use shape::Shape;
 
 /// Map pages of a map that is compared with flash whole at each load and eviction. In a larger one, entries that are
 /// looked at, and at which load or eviction, since a look misses the caches twice; odd, so that both have their turns.
@@ -308,51 +308,51 @@ impl MapCache {
 
     /// Whether all `lines` are cached, for [`super::CachedMap::request`]. They stay so until the next call; if they are
     /// not, they will be. The lines are distinct, and at most as many as the cache holds.
-    pub(super) fn request(&mut self, data: &mut PageFtl, media: &mut Media, asker: Asker, lines: &[u32]) -> bool {
-        if self.jobs.is_empty() && lines.iter().all(|line| self.is_at_hand(asker, *line)) {
-            self.count(asker, lines);
+    pub(super) fn request(&mut self, data: &mut PageFtl, media: &mut Media, waiter: Waiter, lines: &[u32]) -> bool {
+        if self.jobs.is_empty() && lines.iter().all(|line| self.is_at_hand(waiter, *line)) {
+            self.count(waiter, lines);
             self.use_all(lines);
             return true;
         }
         // A drive that takes no more writes programs nothing: no page is held back for that.
         if self.read_only && lines.iter().all(|line| self.lru.contains(*line)) {
-            self.let_go(media, asker);
+            self.release_job(media, waiter);
             self.use_all(lines);
             return true;
         }
-        if let Some(job) = self.jobs.of(asker) {
+        if let Some(job) = self.jobs.of(waiter) {
             if job.lines == lines {
                 if !job.granted || job.missing > 0 {
                     return false;
                 }
                 self.use_all(lines);
-                self.let_go(media, asker);
+                self.release_job(media, waiter);
                 return true;
             }
-            self.let_go(media, asker);
+            self.release_job(media, waiter);
         }
         let (count, most) = (lines.len(), self.shape.capacity);
-        assert!(count <= most as usize, "{asker:?} asks for {count} lines of a cache for {most}");
-        self.count(asker, lines);
-        if lines.iter().all(|line| self.is_at_hand(asker, *line)) {
+        assert!(count <= most as usize, "{waiter:?} asks for {count} lines of a cache for {most}");
+        self.count(waiter, lines);
+        if lines.iter().all(|line| self.is_at_hand(waiter, *line)) {
             self.use_all(lines);
             return true;
         }
-        self.jobs.push(asker, lines.to_vec());
+        self.jobs.push(waiter, lines.to_vec());
         self.grant(data, media);
         // What was never programmed comes at once, and without time all does, unless a map block has to be erased first.
-        let there = self.jobs.of(asker).is_some_and(|job| job.granted && job.missing == 0);
+        let there = self.jobs.of(waiter).is_some_and(|job| job.granted && job.missing == 0);
         if there {
-            media.map_is_cached.retain(|other| *other != asker);
+            media.map_is_cached.retain(|other| *other != waiter);
             self.use_all(lines);
-            self.let_go(media, asker);
+            self.release_job(media, waiter);
         }
         there
     }
 
-    /// The asker uses what it asked for now, or asks no more. Others have their turn later: until then nothing leaves.
-    pub(super) fn let_go(&mut self, media: &mut Media, asker: Asker) {
-        let Some(job) = self.jobs.end(asker) else { return };
+    /// The waiter uses what it asked for now, or asks no more. Others have their turn later: until then nothing leaves.
+    pub(super) fn release_job(&mut self, media: &mut Media, waiter: Waiter) {
+        let Some(job) = self.jobs.end(waiter) else { return };
         if job.granted {
             for line in job.lines {
                 let pins = &mut self.lines[line as usize].pins;
@@ -363,43 +363,43 @@ impl MapCache {
         media.map_has_room = true;
     }
 
-    /// The asker's job ends as in [`MapCache::let_go`], if all that it asked for is cached.
-    pub(super) fn let_go_served(&mut self, media: &mut Media, asker: Asker) {
-        if self.jobs.of(asker).is_some_and(|job| job.granted && job.missing == 0) {
-            self.let_go(media, asker);
+    /// The waiter's job ends as in [`MapCache::release_job`], if all that it asked for is cached.
+    pub(super) fn release_served_job(&mut self, media: &mut Media, waiter: Waiter) {
+        if self.jobs.of(waiter).is_some_and(|job| job.granted && job.missing == 0) {
+            self.release_job(media, waiter);
         }
     }
 
     /// Jobs that fit are granted: what they lack is loaded.
     fn grant(&mut self, data: &mut PageFtl, media: &mut Media) {
         while let Some(job) = self.jobs.grant(self.shape.capacity) {
-            let (asker, count) = (self.jobs.job(job).asker, self.jobs.job(job).lines.len());
+            let (waiter, count) = (self.jobs.job(job).waiter, self.jobs.job(job).lines.len());
             for index in 0..count {
                 let line = self.jobs.job(job).lines[index];
                 self.lines[line as usize].pins += 1;
-                if self.is_at_hand(asker, line) {
+                if self.is_at_hand(waiter, line) {
                     continue;
                 }
                 self.jobs.wait(job, line);
                 if self.lru.contains(line) {
                     self.held_lines.entry(self.shape.page_of_line(line)).or_default().push(line);
                 } else if !std::mem::replace(&mut self.lines[line as usize].loading, true) {
-                    self.lines[line as usize].loaded_for = asker.user();
+                    self.lines[line as usize].loaded_for = waiter.user();
                     self.waiting.push_back(line);
                 }
             }
             if self.jobs.job(job).missing == 0 {
-                media.map_is_cached.push(asker);
+                media.map_is_cached.push(waiter);
             }
             self.load_waiting(data, media);
         }
     }
 
-    /// Whether an asker can do with a line what it wants. What is held waits for data in flight, which may wait for a free
+    /// Whether an waiter can do with a line what it wants. What is held waits for data in flight, which may wait for a free
     /// block: so GC goes on.
     #[inline]
-    fn is_at_hand(&self, asker: Asker, line: u32) -> bool {
-        let waits = matches!(asker, Asker::Command(_) | Asker::Buffer);
+    fn is_at_hand(&self, waiter: Waiter, line: u32) -> bool {
+        let waits = matches!(waiter, Waiter::Command(_) | Waiter::Buffer);
         self.lru.contains(line) && !(waits && self.pages[self.shape.page_of_line(line) as usize].held)
     }
 
@@ -410,8 +410,8 @@ impl MapCache {
         }
     }
 
-    fn count(&mut self, asker: Asker, lines: &[u32]) {
-        let counters = self.counters.of(asker.user());
+    fn count(&mut self, waiter: Waiter, lines: &[u32]) {
+        let counters = self.counters.of(waiter.user());
         for line in lines {
             if std::mem::take(&mut self.lines[*line as usize].ahead) {
                 continue;
@@ -528,7 +528,7 @@ impl MapCache {
         assert!(!self.pages[page as usize].held, "map page {page} is held still");
         for line in self.held_lines.remove(&page).unwrap_or_default() {
             if self.lru.contains(line) {
-                self.jobs.cached(line, |asker| media.map_is_cached.push(asker));
+                self.jobs.cached(line, |waiter| media.map_is_cached.push(waiter));
             }
         }
     }
@@ -566,16 +566,16 @@ impl MapCache {
     }
 
     /// What waits for pages that have settled goes on.
-    pub(super) fn settled_go_on(&mut self, data: &mut PageFtl, media: &mut Media) {
+    pub(super) fn resume_settled(&mut self, data: &mut PageFtl, media: &mut Media) {
         let any = std::mem::take(&mut self.any_settled);
         if any && (!self.waiting.is_empty() || !self.flush.settled.is_empty()) {
             self.flush_pages(data, media);
-            self.has_room(data, media);
+            self.on_slot_free(data, media);
         }
     }
 
-    /// An asker has used what was cached for it: others may have the places.
-    pub(super) fn has_room(&mut self, data: &mut PageFtl, media: &mut Media) {
+    /// An waiter has used what was cached for it: others may have the places.
+    pub(super) fn on_slot_free(&mut self, data: &mut PageFtl, media: &mut Media) {
         self.grant(data, media);
         self.load_waiting(data, media);
         if !self.log.is_at_rest() {
@@ -584,12 +584,12 @@ impl MapCache {
     }
 
     /// What waits for a place, or for settled pages, is tried again.
-    pub(super) fn go_on(&mut self, data: &mut PageFtl, media: &mut Media) {
+    pub(super) fn resume(&mut self, data: &mut PageFtl, media: &mut Media) {
         for group in 0..self.collections.len() as u32 {
             self.collect(data, media, group);
         }
         self.flush_pages(data, media);
-        self.has_room(data, media);
+        self.on_slot_free(data, media);
     }
 
     /// A map page's words as changes of those that it has on flash, if these are few and known.

@@ -4,7 +4,7 @@
 use ssdlab_base::Rng;
 
 use super::cached_map::keys::{self, KEYS, Sizes};
-use super::demand::{self, DemandFtl};
+use super::demand_paged::{self, DemandFtl};
 use super::{Design, Drawing, Make};
 use crate::{DriveConfig, DriveError, Parity};
 
@@ -17,8 +17,8 @@ pub(super) const DESIGN: Design = Design {
         check,
         make: |config| Box::new(DemandFtl::new(config)),
         commands: None,
-        simulator_bytes: demand::simulator_bytes,
-        map_blocks: demand::map_blocks,
+        simulator_bytes: demand_paged::simulator_bytes,
+        map_blocks: demand_paged::map_blocks,
         log_blocks: |_| 0,
         reserved_units: |_| 0,
         segment_units: |_| 0,

@@ -7,14 +7,14 @@ use ssdlab_flash::Lpn;
 
 use super::header::Header;
 use super::{LogBlockFtl, Scheme, design};
-use crate::ftl::{Design, NoSpace, mapped_blocks};
+use crate::ftl::{Design, NoSpace, block_mapping_limits};
 use crate::media::Media;
 
 /// The design as a description names it.
 pub(crate) const BAST: Design = design(
     "bast",
     "BAST: a map of blocks, and log blocks that take the overwrites of one logical block each",
-    |config| mapped_blocks::check(config, "bast", Header::bytes),
+    |config| block_mapping_limits::check(config, "bast", Header::bytes),
     |config| Box::new(LogBlockFtl::new(config, Scheme::Bast)),
 );
 

@@ -13,14 +13,14 @@ use ssdlab_flash::{Lpn, NONE};
 
 use super::header::Header;
 use super::{LogBlockFtl, Scheme, design};
-use crate::ftl::{Design, NoSpace, mapped_blocks};
+use crate::ftl::{Design, NoSpace, block_mapping_limits};
 use crate::media::Media;
 
 /// The design as a description names it.
 pub(crate) const FAST: Design = design(
     "fast",
     "FAST: a map of blocks, a log block for sequential overwrites, and log blocks for any others",
-    |config| mapped_blocks::check(config, "fast", Header::bytes),
+    |config| block_mapping_limits::check(config, "fast", Header::bytes),
     |config| Box::new(LogBlockFtl::new(config, Scheme::Fast)),
 );
 

@@ -5,7 +5,7 @@ use ssdlab_base::Rng;
 
 use super::header::Header;
 use crate::description::{Default, Key, Kind};
-use crate::ftl::mapped_blocks;
+use crate::ftl::block_mapping_limits;
 use crate::{DriveConfig, Settings};
 
 /// The table.
@@ -27,6 +27,6 @@ pub(super) fn log_blocks(config: &DriveConfig, least: u32) -> u32 {
 
 /// Makes a drawn drive one that a design of this folder takes.
 pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
-    mapped_blocks::draw(config, rng, Header::bytes);
+    block_mapping_limits::draw(config, rng, Header::bytes);
     config.ftl.own = Settings::default().with("log_blocks", [1_u32, 5, 15, 30][rng.random_range(0..4)]);
 }

@@ -64,7 +64,7 @@ impl LogBlockFtl {
         } else {
             self.merges.switch += 1;
         }
-        self.becomes_home(media, index);
+        self.promote_log_block(media, index);
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl LogBlockFtl {
     }
 
     /// A log block with all pages of its logical block in order is its data block from now on.
-    fn becomes_home(&mut self, media: &mut Media, index: usize) {
+    fn promote_log_block(&mut self, media: &mut Media, index: usize) {
         let log = self.logs.remove(index);
         assert_ne!(log.logical, NONE, "log block {} is of any logical block, and becomes a data block", log.block);
         assert_eq!(log.lpns.len() as u32, self.pages_of(log.logical), "log block {} lacks pages", log.block);
@@ -144,7 +144,7 @@ impl LogBlockFtl {
         let all_on_flash = sources.iter().all(|source| *source == Ppn::NONE || is_on_flash(media, *source));
         let holds = |offset: u32| sources.get(offset as usize).is_some_and(|source| *source != Ppn::NONE);
         let is_copy = why.is_copy && all_on_flash && !self.trimmed.contains(&logical);
-        let is_copy = is_copy && self.is_found(media, logical);
+        let is_copy = is_copy && self.is_recoverable(media, logical);
         let revived = self.revived.iter().filter(|(lpn, _)| self.split(**lpn).0 == logical);
         let left = self.blocks_with(media, logical);
         let number = |block: &BlockId| media.flash.oob.sequence(*block, 0);
@@ -197,7 +197,7 @@ impl LogBlockFtl {
     }
 
     /// Whether recovery would find the header of a logical block's data block, and what that says of trims.
-    fn is_found(&self, media: &Media, logical: u32) -> bool {
+    fn is_recoverable(&self, media: &Media, logical: u32) -> bool {
         let home = self.homes[logical as usize].block;
         home == BlockId::NONE || is_on_flash(media, self.first_page(home))
     }
@@ -244,14 +244,14 @@ impl LogBlockFtl {
         if !self.leaving.contains(&block) {
             self.leaving.push(block);
         }
-        media.opened.push(media.group_of(block));
+        media.groups_to_collect.push(media.group_of(block));
     }
 
     /// A page of a block is not needed any more.
     pub(super) fn drop_page(&mut self, media: &mut Media, block: BlockId) {
         media.pool.drop_valid(block);
         if self.leaving.contains(&block) {
-            media.opened.push(media.group_of(block));
+            media.groups_to_collect.push(media.group_of(block));
         }
     }
 

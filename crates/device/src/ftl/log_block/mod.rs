@@ -36,7 +36,7 @@ pub(super) use self::fast::FAST;
 use self::header::{Header, Role};
 use self::merge::Why;
 use crate::block_pool::BlockState;
-use crate::ftl::mapped_blocks;
+use crate::ftl::block_mapping_limits;
 use crate::ftl::whole_pages::{self, Page, is_on_flash};
 use crate::ftl::{
     Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
@@ -86,7 +86,7 @@ const fn design(
             zones: |_| None,
             uses_oob: true,
             partial_write: "costs a read-modify-write into a log block",
-            drawing: Drawing { drive: keys::draw, handful: mapped_blocks::handful, one_in: 16, ..Drawing::ANY },
+            drawing: Drawing { drive: keys::draw, handful: block_mapping_limits::handful, one_in: 16, ..Drawing::ANY },
         },
     }
 }
@@ -427,7 +427,7 @@ impl Ftl for LogBlockFtl {
         false
     }
 
-    fn stripe_left(&self, _: &Media) -> u32 {
+    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
         1
     }
 
@@ -502,7 +502,7 @@ impl Ftl for LogBlockFtl {
         Ok(logical.is_some())
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let lpn = media.flash.oob.lpn(media.unit_at(place));
         let is_data = place.page > 0 && lpn.0 < self.user_units;
         let of_header = Header::of(media, place.block, self.data_pages).map(|header| header.logical);

@@ -243,7 +243,7 @@ impl Ftl for MvFtl {
         self.write_one(media, unit, stream, cause, owner)
     }
 
-    fn writes_anew(&self) -> bool {
+    fn supports_rewrite(&self) -> bool {
         true
     }
 
@@ -260,8 +260,8 @@ impl Ftl for MvFtl {
         false
     }
 
-    fn stripe_left(&self, media: &Media) -> u32 {
-        self.placement.stripe_left(media)
+    fn pages_left_in_stripe(&self, media: &Media) -> u32 {
+        self.placement.pages_left_in_stripe(media)
     }
 
     #[inline]
@@ -312,7 +312,7 @@ impl Ftl for MvFtl {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         self.pages_of(media, place, pages)
     }
 
@@ -324,7 +324,7 @@ impl Ftl for MvFtl {
         }
         let mut seen = 0;
         for page in pages.into_iter().filter(|page| *page != Ppn::NONE) {
-            seen ^= self.valid.get(page.index() / 64) ^ u64::from(media.glance(media.block_of_page(page)));
+            seen ^= self.valid.get(page.index() / 64) ^ u64::from(media.prefetch(media.block_of_page(page)));
         }
         std::hint::black_box(seen);
     }

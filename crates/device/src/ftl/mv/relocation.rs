@@ -10,7 +10,7 @@ use super::MvFtl;
 use super::gather::{Part, Sources};
 use super::layout::{self, Version};
 use super::write::{Writing, program};
-use crate::ftl::bits::next_set;
+use crate::ftl::bit_fields::next_set;
 use crate::ftl::{NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;

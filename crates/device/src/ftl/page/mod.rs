@@ -352,7 +352,7 @@ impl Ftl for PageFtl {
         Ok(())
     }
 
-    fn writes_anew(&self) -> bool {
+    fn supports_rewrite(&self) -> bool {
         true
     }
 
@@ -372,8 +372,8 @@ impl Ftl for PageFtl {
         self.placement.share_page(first, second)
     }
 
-    fn stripe_left(&self, media: &Media) -> u32 {
-        self.placement.stripe_left(media)
+    fn pages_left_in_stripe(&self, media: &Media) -> u32 {
+        self.placement.pages_left_in_stripe(media)
     }
 
     #[inline]
@@ -423,7 +423,7 @@ impl Ftl for PageFtl {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let lpns = media.flash.oob.lpns(media.unit_at(place), self.units_per_page);
         let mut trimmed = false;
         for lpn in lpns.iter().filter(|lpn| **lpn != Lpn::NONE && !lpn.is_of_stripe()) {
@@ -444,7 +444,7 @@ impl Ftl for PageFtl {
         }
         let mut seen = 0;
         for unit in units.into_iter().filter(|unit| *unit != UNMAPPED) {
-            seen ^= self.valid.get(unit.index() / 64) ^ u64::from(media.glance(media.block_of(unit)));
+            seen ^= self.valid.get(unit.index() / 64) ^ u64::from(media.prefetch(media.block_of(unit)));
         }
         std::hint::black_box(seen);
     }

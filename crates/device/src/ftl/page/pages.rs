@@ -8,7 +8,7 @@ use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind, Ppn, UnitId};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
-use crate::ftl::bits::{clear_bits, set_bits};
+use crate::ftl::bit_fields::{clear_bits, set_bits};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::token::Owner;
 

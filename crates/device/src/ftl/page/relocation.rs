@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use ssdlab_flash::{BlockId, Cause, Lpn, OpId, OpKind, Ppn, UnitId};
 
 use super::{PageFtl, UNMAPPED};
-use crate::ftl::bits::next_set;
+use crate::ftl::bit_fields::next_set;
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::seeded::{Bug, seeded};

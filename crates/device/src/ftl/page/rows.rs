@@ -10,7 +10,7 @@ use ssdlab_flash::{Cause, Lpn, OpKind, Ppn, UnitId};
 
 use super::PageFtl;
 use super::units::{AHEAD, load};
-use crate::ftl::bits::{next_set, set_bits};
+use crate::ftl::bit_fields::{next_set, set_bits};
 use crate::ftl::{MAX_UNITS, Relocated};
 use crate::media::{Frontier, Media, Place};
 

@@ -9,7 +9,7 @@ use ssdlab_flash::{BlockId, Cause, Lpn, OpKind, Ppn, UnitId};
 
 use super::PageFtl;
 use crate::ftl::Relocated;
-use crate::ftl::bits::{clear_bits, set_bits};
+use crate::ftl::bit_fields::{clear_bits, set_bits};
 use crate::media::{Frontier, Media, Place};
 
 /// Units whose map entries are loaded at a time: more than the misses that a core has in flight.

@@ -11,9 +11,9 @@ use ssdlab_base::{Opcode, Refusal, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
 use super::Shrd;
-use super::work::Work;
+use super::remap_jobs::Work;
 use crate::Status;
-use crate::ftl::{Asker, CannotYet, Commands, Outcome, SetCommand};
+use crate::ftl::{CannotYet, Commands, Outcome, SetCommand, Waiter};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
 
@@ -53,8 +53,8 @@ impl Commands for Shrd {
 
     fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
         let refused = |refusal: Refusal| Ok(Outcome::new(Status::Refused(refusal)));
-        if self.works_for(command.asker) {
-            return self.go_on_with_work(media, command.asker);
+        if self.works_for(command.waiter) {
+            return self.go_on_with_work(media, command.waiter);
         }
         match plain(command.opcode) {
             TWRITE_HEADER => match self.header(command.words) {
@@ -72,25 +72,25 @@ impl Commands for Shrd {
             REMAP => match self.remap(command.words) {
                 Ok(entries) => {
                     self.counters.remaps += 1;
-                    self.begin_work(media, Work::remap(command.asker, &self.rwlb, entries))
+                    self.begin_work(media, Work::remap(command.waiter, &self.rwlb, entries))
                 }
                 Err(refusal) => refused(refusal),
             },
             TRIM_LOG => match self.trim_log(command.words) {
-                Ok(tlpns) => self.begin_work(media, Work::trim(command.asker, &self.rwlb, tlpns)),
+                Ok(tlpns) => self.begin_work(media, Work::trim(command.waiter, &self.rwlb, tlpns)),
                 Err(refusal) => refused(refusal),
             },
             RESTORE => {
                 self.rwlb.forget_headers();
-                let work = self.restore_work(media, command.asker);
+                let work = self.restore_work(media, command.waiter);
                 self.begin_work(media, work)
             }
             other => unreachable!("{other:?} is no command of the set"),
         }
     }
 
-    fn has_begun(&self, asker: Asker) -> bool {
-        self.works_for(asker)
+    fn has_begun(&self, waiter: Waiter) -> bool {
+        self.works_for(waiter)
     }
 
     fn never_written(&mut self, media: &Media, lpns: &[Lpn]) {
@@ -165,7 +165,7 @@ impl Shrd {
         let in_flight = |lpn: Lpn| !self.is_on_flash(media, lpn);
         let waits = tlpns.clone().filter_map(|tlpn| Some((tlpn, self.rwlb.held(tlpn)?)));
         if waits.into_iter().any(|(tlpn, origin)| in_flight(self.rwlb.lpn(tlpn)) || in_flight(origin.lpn)) {
-            return Ok(Err(self.wait_for_programs(command.asker)));
+            return Ok(Err(self.wait_for_programs(command.waiter)));
         }
         self.rwlb.take(media, first);
         self.counters.twrites += 1;
@@ -215,7 +215,7 @@ impl Shrd {
         if self.rwlb.has_settled(media) {
             self.base.map.end_active_blocks_now(&mut self.base.data, media);
         }
-        self.turn_settled(media);
+        self.convert_settled_logs(media);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::description::{Default, Key, Kind};
 use crate::ftl::cached_map::keys::{
     self as map_keys, MAP_CACHE, MAP_CACHE_BY, MAP_LOADS, MAP_LOG, MAP_PACKING, MAP_PAGE, Sizes,
 };
-use crate::ftl::demand;
+use crate::ftl::demand_paged;
 use crate::{Allocation, DriveConfig, DriveError, Parity};
 
 /// The table.
@@ -44,7 +44,7 @@ pub(super) fn log_blocks(config: &DriveConfig) -> u32 {
 pub(super) fn simulator_bytes(config: &DriveConfig) -> u64 {
     let geometry = &config.flash.geometry;
     let units = geometry.pages() * u64::from(geometry.page_bytes / config.ftl.mapping_unit);
-    demand::simulator_bytes(config) + Oob::origins_bytes(units) + u64::from(rwlb_units(config)) * 32
+    demand_paged::simulator_bytes(config) + Oob::origins_bytes(units) + u64::from(rwlb_units(config)) * 32
 }
 
 /// Refuses what cannot work, with the numbers.

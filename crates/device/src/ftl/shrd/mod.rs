@@ -13,16 +13,16 @@
 //! 31 bits are enough for 2^30 units in the log.
 //!
 //! - `keys.rs`: what descriptions say.
-//! - `log.rs`: log blocks, and what is known of each tLPN.
+//! - `rwlb.rs`: log blocks, and what is known of each tLPN.
 //! - `commands.rs`: the commands of the set.
-//! - `work.rs`: remaps, trims of tLPNs and `restore`, entry by entry, as map pages come.
+//! - `remap_jobs.rs`: remaps, trims of tLPNs and `restore`, entry by entry, as map pages come.
 //! - `recovery.rs`: the remap that recovery does by itself (autoremap).
 
 mod commands;
 mod keys;
-mod log;
 mod recovery;
-mod work;
+mod remap_jobs;
+mod rwlb;
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -30,12 +30,12 @@ use std::ops::Range;
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_flash::{Cause, DieId, Lpn, Origin, Ppn};
 
-use self::log::Rwlb;
-use self::work::Work;
-use super::demand::DemandFtl;
+use self::remap_jobs::Work;
+use self::rwlb::Rwlb;
+use super::demand_paged::DemandFtl;
 use super::{
-    Asker, CachedMap, Commands, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget,
-    UnitWrite,
+    CachedMap, Commands, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
+    Waiter,
 };
 use crate::block_pool::BlockKind;
 use crate::media::{Frontier, Media, Place};
@@ -54,7 +54,7 @@ pub(super) const DESIGN: Design = Design {
         make: |config| Box::new(Shrd::new(config)),
         commands: Some(&SHRD),
         simulator_bytes: keys::simulator_bytes,
-        map_blocks: super::demand::map_blocks,
+        map_blocks: super::demand_paged::map_blocks,
         log_blocks: keys::log_blocks,
         reserved_units: keys::rwlb_units,
         segment_units: |_| 0,
@@ -72,7 +72,7 @@ pub(crate) struct Shrd {
     /// Commands that have begun and wait for map pages, in the order in which they came.
     works: Vec<Work>,
     /// Commands that wait for programs in flight.
-    for_programs: Vec<Asker>,
+    for_programs: Vec<Waiter>,
     /// Data for the log waits for a block.
     wants_room: bool,
     counters: Counters,
@@ -137,12 +137,12 @@ impl Shrd {
     /// Active blocks become data blocks if enough were opened; so do log blocks of which all names are final by then.
     fn end_active_blocks(&mut self, media: &mut Media) {
         self.base.map.end_active_blocks(&mut self.base.data, media);
-        self.turn_settled(media);
+        self.convert_settled_logs(media);
     }
 
     /// Log blocks of which all names are final, on flash, become data blocks where their group has a free block to spare: it is
     /// set aside for the log in their stead.
-    fn turn_settled(&mut self, media: &mut Media) {
+    fn convert_settled_logs(&mut self, media: &mut Media) {
         if self.wants_room && self.rwlb.has_settled(media) {
             self.base.map.end_active_blocks_now(&mut self.base.data, media);
         }
@@ -180,12 +180,12 @@ impl Shrd {
 }
 
 impl CachedMap for Shrd {
-    fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool {
-        self.base.request(media, asker, lpns)
+    fn request(&mut self, media: &mut Media, waiter: Waiter, lpns: &[Lpn]) -> bool {
+        self.base.request(media, waiter, lpns)
     }
 
-    fn request_range(&mut self, media: &mut Media, asker: Asker, units: Range<Lpn>) -> bool {
-        self.base.request_range(media, asker, units)
+    fn request_range(&mut self, media: &mut Media, waiter: Waiter, units: Range<Lpn>) -> bool {
+        self.base.request_range(media, waiter, units)
     }
 
     fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool {
@@ -199,28 +199,28 @@ impl CachedMap for Shrd {
         self.base.reach(first)
     }
 
-    fn forget(&mut self, media: &mut Media, asker: Asker) {
-        self.works.retain(|work| work.asker != asker);
-        self.for_programs.retain(|other| *other != asker);
-        self.base.forget(media, asker);
+    fn forget(&mut self, media: &mut Media, waiter: Waiter) {
+        self.works.retain(|work| work.waiter != waiter);
+        self.for_programs.retain(|other| *other != waiter);
+        self.base.forget(media, waiter);
     }
 
-    fn forget_served(&mut self, media: &mut Media, asker: Asker) {
-        self.base.forget_served(media, asker);
+    fn forget_served(&mut self, media: &mut Media, waiter: Waiter) {
+        self.base.forget_served(media, waiter);
     }
 
     fn settled(&mut self, media: &mut Media, place: Place) {
         self.base.settled(media, place);
     }
 
-    fn settled_go_on(&mut self, media: &mut Media) {
-        self.base.settled_go_on(media);
+    fn resume_settled(&mut self, media: &mut Media) {
+        self.base.resume_settled(media);
         self.wake(media);
     }
 
     fn served(&mut self, media: &mut Media, op: u32) {
         self.base.served(media, op);
-        self.turn_settled(media);
+        self.convert_settled_logs(media);
     }
 
     fn program_failed(&mut self, media: &mut Media, op: u32) {
@@ -239,14 +239,14 @@ impl CachedMap for Shrd {
         self.base.load_ahead(media, lpns);
     }
 
-    fn has_room(&mut self, media: &mut Media) {
-        self.base.has_room(media);
-        self.turn_settled(media);
+    fn on_slot_free(&mut self, media: &mut Media) {
+        self.base.on_slot_free(media);
+        self.convert_settled_logs(media);
     }
 
-    fn go_on(&mut self, media: &mut Media) {
-        self.base.go_on(media);
-        self.turn_settled(media);
+    fn resume(&mut self, media: &mut Media) {
+        self.base.resume(media);
+        self.convert_settled_logs(media);
     }
 }
 
@@ -271,12 +271,12 @@ impl Ftl for Shrd {
             return self.write_log(media, units, cause, owner);
         }
         self.base.write(media, units, stream, cause, owner)?;
-        self.turn_settled(media);
+        self.convert_settled_logs(media);
         Ok(())
     }
 
-    fn writes_anew(&self) -> bool {
-        self.base.writes_anew()
+    fn supports_rewrite(&self) -> bool {
+        self.base.supports_rewrite()
     }
 
     fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
@@ -291,8 +291,8 @@ impl Ftl for Shrd {
         }
     }
 
-    fn stripe_left(&self, media: &Media) -> u32 {
-        self.base.stripe_left(media)
+    fn pages_left_in_stripe(&self, media: &Media) -> u32 {
+        self.base.pages_left_in_stripe(media)
     }
 
     fn find(&self, lpn: Lpn) -> Found {
@@ -342,7 +342,7 @@ impl Ftl for Shrd {
             self.rwlb.found_blocks(media);
             self.count_open_names(media);
         }
-        self.turn_settled(media);
+        self.convert_settled_logs(media);
         moved
     }
 
@@ -361,12 +361,12 @@ impl Ftl for Shrd {
             self.count_open_names(media);
         }
         self.wake(media);
-        self.turn_settled(media);
+        self.convert_settled_logs(media);
         written
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
-        self.base.whereabouts(media, place, pages)
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+        self.base.current_locations(media, place, pages)
     }
 
     fn prefetch(&self, media: &Media, lpns: &[Lpn]) {
@@ -427,8 +427,8 @@ impl Ftl for Shrd {
         self.base.map_stats()
     }
 
-    fn under_way(&mut self, media: &Media) -> Vec<&'static str> {
-        let mut kinds = self.base.under_way(media);
+    fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {
+        let mut kinds = self.base.in_flight_work(media);
         kinds.extend(self.works.iter().map(Work::kind));
         kinds
     }

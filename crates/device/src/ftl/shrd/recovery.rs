@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ssdlab_flash::Lpn;
 
 use super::Shrd;
-use super::log::FIRST_NUMBER;
+use super::rwlb::FIRST_NUMBER;
 use crate::ftl::cached_map::{Found, Logged};
 use crate::media::Media;
 use crate::recovery_reads::RecoveryReads;

@@ -3,7 +3,7 @@
 use ssdlab_device::DriveConfig;
 
 use super::trial::Place;
-use crate::reproduce::{Drawn, Lane, Mark, Picture, Point, ReproduceError, Scene};
+use crate::reproduce::{Drawn, Lane, Mark, PaperContext, Picture, Point, ReproduceError};
 
 /// What published values of the paper as a whole are held against.
 pub(super) const PAPER: &str = "paper";
@@ -37,8 +37,8 @@ pub(super) fn fact(
 ///
 /// # Errors
 /// A variant that the experiment does not have, or that is no drive.
-pub(super) fn illustrated(scene: &Scene, variant: &str, set: &[&str]) -> Result<DriveConfig, ReproduceError> {
-    scene.variant("AFTL, 16 GB", variant, set)
+pub(super) fn illustrated(context: &PaperContext, variant: &str, set: &[&str]) -> Result<DriveConfig, ReproduceError> {
+    context.variant("AFTL, 16 GB", variant, set)
 }
 
 /// Draws a figure whose drive may fail: then it says why, and has no values.

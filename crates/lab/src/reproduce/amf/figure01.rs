@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::common::{blocks, drawn_or_said, fact, illustrated};
 use super::trial::{Place, Trial};
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure01;
 
@@ -15,8 +15,8 @@ const WAYS: &str = "ways";
 const IN_TURN: &str = "sectors in turn over the channels";
 
 impl Figure01 {
-    fn drawn(scene: &Scene) -> Result<Drawn, String> {
-        let config = illustrated(scene, "Figure 1", &[]).map_err(|error| error.to_string())?;
+    fn drawn(context: &PaperContext) -> Result<Drawn, String> {
+        let config = illustrated(context, "Figure 1", &[]).map_err(|error| error.to_string())?;
         let channels = u64::from(config.flash.geometry.channels);
         let mut trial = Trial::new(&config)?;
         let sectors = trial.segment_sectors();
@@ -72,11 +72,11 @@ impl Figure for Figure01 {
         &[SECTORS, BLOCKS, CHANNELS, WAYS, IN_TURN]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
-        drawn_or_said(Figure01::drawn(scene))
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
+        drawn_or_said(Figure01::drawn(context))
     }
 }

@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 
 use super::common::{blocks, drawn_or_said, fact, illustrated};
 use super::trial::{Place, Trial};
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure07;
 
@@ -39,8 +39,8 @@ fn state(drawn: &mut Drawn, when: &str, trial: &Trial, segment: u64, sectors: u6
 }
 
 impl Figure07 {
-    fn drawn(scene: &Scene) -> Result<Drawn, String> {
-        let config = illustrated(scene, "Figure 7", &[]).map_err(|error| error.to_string())?;
+    fn drawn(context: &PaperContext) -> Result<Drawn, String> {
+        let config = illustrated(context, "Figure 7", &[]).map_err(|error| error.to_string())?;
         let pages = config.flash.geometry.pages_per_block;
         let mut drawn = Drawn::default();
         let mut trial = Trial::new(&config)?;
@@ -108,11 +108,11 @@ impl Figure for Figure07 {
         &[SEGMENT, CHANNEL, BLOCK, PAGE, WRITTEN, USED, INVALID, ERASED]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
-        drawn_or_said(Figure07::drawn(scene))
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
+        drawn_or_said(Figure07::drawn(context))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::common::{drawn_or_said, fact, illustrated};
 use super::trial::{Sent, Trial};
-use crate::reproduce::{Drawn, Figure, Lane, Mark, Outcomes, Picture, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Lane, Mark, Outcomes, PaperContext, Picture, Run};
 
 pub(super) struct Figure08;
 
@@ -68,12 +68,12 @@ fn picture(setting: &str, sent: &[Sent], channels: u32, end: f64, of_a: u64) -> 
 }
 
 impl Figure08 {
-    fn drawn(scene: &Scene) -> Result<Drawn, String> {
+    fn drawn(context: &PaperContext) -> Result<Drawn, String> {
         let mut drawn = Drawn::default();
         let input = "a drive of AFTL with the figure's geometry";
         let mut all: Vec<(&str, Vec<Sent>, u32, u64)> = Vec::new();
         for (setting, set) in QUEUES {
-            let config = illustrated(scene, "Figure 8", set).map_err(|error| error.to_string())?;
+            let config = illustrated(context, "Figure 8", set).map_err(|error| error.to_string())?;
             let channels = config.flash.geometry.channels;
             let mut trial = Trial::new(&config)?;
             let sectors = trial.segment_sectors();
@@ -136,11 +136,11 @@ impl Figure for Figure08 {
         &[BEFORE, BLOCK_0, BLOCK_8, ALL, BUSY, FROM, TO, ON_FLASH]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
-        drawn_or_said(Figure08::drawn(scene))
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
+        drawn_or_said(Figure08::drawn(context))
     }
 }

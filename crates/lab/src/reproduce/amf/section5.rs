@@ -3,7 +3,7 @@
 use ssdlab_device::DriveConfig;
 
 use super::common::{drive_of, fact};
-use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Point, Preparation, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, PaperContext, Point, Preparation, Run, names};
 
 pub(super) struct Section5;
 
@@ -30,9 +30,9 @@ const RATES: [Rate; 2] = [
 const DRIVES: [&str; 2] = ["PFTL", "AFTL"];
 const INPUTS: [(&str, Preparation); 2] = [("raw reads", Preparation::Fill), ("raw writes", Preparation::None)];
 
-fn run(scene: &Scene, drive: &str, (input, preparation): (&str, Preparation)) -> Option<Run> {
-    let input = scene.input(input)?;
-    Some(scene.run(&drive_of(drive, "16 GB"), drive, input, "").prepared(preparation))
+fn run(context: &PaperContext, drive: &str, (input, preparation): (&str, Preparation)) -> Option<Run> {
+    let input = context.input(input)?;
+    Some(context.run(&drive_of(drive, "16 GB"), drive, input, "").prepared(preparation))
 }
 
 impl Figure for Section5 {
@@ -61,14 +61,14 @@ impl Figure for Section5 {
         &[FACT_NAMES[0], FACT_NAMES[1], FACT_NAMES[2], FACT_NAMES[3], FACT_NAMES[4], RATE_NAMES[0], RATE_NAMES[1]]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let pairs = DRIVES.into_iter().flat_map(|drive| INPUTS.into_iter().map(move |input| (drive, input)));
-        pairs.filter_map(|(drive, input)| run(scene, drive, input)).collect()
+        pairs.filter_map(|(drive, input)| run(context, drive, input)).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        if let Ok(drive) = scene.drive("PFTL") {
+        if let Ok(drive) = context.drive("PFTL") {
             let points = FACTS
                 .into_iter()
                 .map(|(series, unit, read)| fact((&drive.name, "", ""), series, (read(&drive), unit), "description"));
@@ -76,7 +76,7 @@ impl Figure for Section5 {
         }
         for drive in DRIVES {
             for (name, preparation) in INPUTS {
-                let (Some(input), Some(run)) = (scene.input(name), run(scene, drive, (name, preparation))) else {
+                let (Some(input), Some(run)) = (context.input(name), run(context, drive, (name, preparation))) else {
                     continue;
                 };
                 let Some(measured) = outcomes.get(&run) else { continue };

@@ -1,7 +1,7 @@
 //! Table 1 and section 3.3: the sizes of ALFS's structures, from the capacity and the sizes of entries and blocks.
 
 use super::common::{drawn_or_said, drive_of, fact};
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run};
 
 pub(super) struct Table01;
 
@@ -60,11 +60,11 @@ impl Sizes {
 }
 
 impl Table01 {
-    fn drawn(scene: &Scene) -> Result<Drawn, String> {
+    fn drawn(context: &PaperContext) -> Result<Drawn, String> {
         let mut drawn = Drawn::default();
         for capacity in ["1 TB", "512 GB", "16 GB"] {
             let flash =
-                scene.drive(&drive_of("PFTL", capacity)).map_err(|error| error.to_string())?.flash.geometry.bytes();
+                context.drive(&drive_of("PFTL", capacity)).map_err(|error| error.to_string())?.flash.geometry.bytes();
             let sizes = Sizes::of(flash);
             let (kb, gb) = (|bytes: u64| bytes as f64 / 1024.0, |bytes: u64| bytes as f64 / f64::from(1 << 30));
             let percent = |bytes: u64| bytes as f64 * 100.0 / sizes.capacity as f64;
@@ -122,12 +122,12 @@ impl Figure for Table01 {
         &[UNIT, COUNT, SIZE, SHARE]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
-        drawn_or_said(Table01::drawn(scene))
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
+        drawn_or_said(Table01::drawn(context))
     }
 }
 

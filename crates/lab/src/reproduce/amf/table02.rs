@@ -1,7 +1,7 @@
 //! Table 2: the RAM of each FTL's tables, as the drives have it.
 
 use super::common::{drive_of, fact};
-use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, PaperContext, Preparation, Run};
 
 pub(super) struct Table02;
 
@@ -45,12 +45,12 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     })
 }
 
-fn run(scene: &Scene, capacity: &str, ftl: &str, of_host: bool) -> Option<Run> {
-    let input = scene.inputs("table02").next()?;
+fn run(context: &PaperContext, capacity: &str, ftl: &str, of_host: bool) -> Option<Run> {
+    let input = context.inputs("table02").next()?;
     let drive = drive_of(ftl, capacity);
     // A small drive has one capacity: that of `quick`.
-    let variant = if of_host && !scene.is_quick() { format!("{ftl}, {capacity}") } else { ftl.to_string() };
-    Some(scene.run(&drive, &variant, input, "").prepared(Preparation::None))
+    let variant = if of_host && !context.is_quick() { format!("{ftl}, {capacity}") } else { ftl.to_string() };
+    Some(context.run(&drive, &variant, input, "").prepared(Preparation::None))
 }
 
 /// What a row is called: the paper's "512 GB SSD" is read as one whose host has 512 GB.
@@ -84,13 +84,13 @@ impl Figure for Table02 {
         &[MAP, STATES, BITMAPS, ALL, BY_AFTL, "ALFS"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        rows().filter_map(|(capacity, ftl, of_host)| run(scene, capacity, ftl, of_host)).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        rows().filter_map(|(capacity, ftl, of_host)| run(context, capacity, ftl, of_host)).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let tables_of = |capacity, ftl, of_host| tables(outcomes.get(&run(scene, capacity, ftl, of_host)?)?);
+        let tables_of = |capacity, ftl, of_host| tables(outcomes.get(&run(context, capacity, ftl, of_host)?)?);
         for (capacity, ftl, of_host) in rows() {
             let Some([map, states, bitmaps]) = tables_of(capacity, ftl, of_host) else { continue };
             let setting = setting(capacity, of_host);

@@ -113,7 +113,7 @@ impl Trial {
         let until = self.drive.now() + time;
         self.drive.run_until(until);
         // Asked for what is in flight, the design drops the trims whose erases have ended; else the next command has it do so.
-        drop(self.drive.under_way());
+        drop(self.drive.in_flight_work());
     }
 
     /// Blocks erased so far.
@@ -224,12 +224,12 @@ fn places(flash: &Flash, page_bytes: u32) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::{Library, Scene, Size};
+    use crate::reproduce::{Library, PaperContext, Size};
 
     fn config(variant: &str) -> DriveConfig {
-        let scene =
-            Scene::open(&super::super::PAPER, &Library::default(), Size::Quick).expect("the paper's data is right");
-        super::super::common::illustrated(&scene, variant, &[]).expect("a drive")
+        let context = PaperContext::open(&super::super::PAPER, &Library::default(), Size::Quick)
+            .expect("the paper's data is right");
+        super::super::common::illustrated(&context, variant, &[]).expect("a drive")
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What our choices do to fio's rate, where the paper is silent.
 
 use super::common::{Column, DRIVE, busy_dies, columns, misses_a_write, write_rate};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, names};
 
 pub(super) struct Choices;
 
@@ -25,14 +25,14 @@ const DRIVES: [Choice; 4] = [
     ("10 us of processing a command", "DFTL", &["interface.processing=10us"]),
 ];
 
-fn runs<'s>(scene: &'s Scene) -> Vec<(&'s Input, &'static str, Run)> {
+fn runs<'s>(context: &'s PaperContext) -> Vec<(&'s Input, &'static str, Run)> {
     let of = |input: &'s Input, (name, variant, set): Choice| {
-        let run = set.iter().fold(scene.run(DRIVE, variant, input, ""), |run, set| run.with(*set));
+        let run = set.iter().fold(context.run(DRIVE, variant, input, ""), |run, set| run.with(*set));
         (input, name, run)
     };
-    let depths = scene.inputs("fio depth").flat_map(|input| BUFFERS.map(|choice| of(input, choice)));
+    let depths = context.inputs("fio depth").flat_map(|input| BUFFERS.map(|choice| of(input, choice)));
     let fio =
-        scene.inputs("fio").flat_map(|input| BUFFERS.into_iter().chain(DRIVES).map(move |choice| of(input, choice)));
+        context.inputs("fio").flat_map(|input| BUFFERS.into_iter().chain(DRIVES).map(move |choice| of(input, choice)));
     fio.chain(depths).collect()
 }
 
@@ -55,13 +55,13 @@ impl Figure for Choices {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        runs(scene).into_iter().map(|(_, _, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        runs(context).into_iter().map(|(_, _, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, setting, run) in runs(scene) {
+        for (input, setting, run) in runs(context) {
             columns(&mut drawn, outcomes, (&run, input, setting), &COLUMNS);
         }
         drawn

@@ -1,7 +1,7 @@
 //! What several figures need: the systems that are compared, and how columns are read from a run.
 
 use crate::reproduce::grid::number;
-use crate::reproduce::{Drawn, Input, Measured, Outcomes, Run, Scene, point};
+use crate::reproduce::{Drawn, Input, Measured, Outcomes, PaperContext, Run, point};
 
 /// The paper's drive.
 pub(super) const DRIVE: &str = "SM843";
@@ -40,8 +40,8 @@ impl System {
     }
 
     /// Its run of an input.
-    pub(super) fn run(&self, scene: &Scene, input: &Input, replay: &str) -> Run {
-        let run = scene.run(DRIVE, self.variant, input, replay);
+    pub(super) fn run(&self, context: &PaperContext, input: &Input, replay: &str) -> Run {
+        let run = context.run(DRIVE, self.variant, input, replay);
         match self.limit {
             Some((_, loads)) => run.with(format!("ftl.map_loads={loads}")),
             None => run,
@@ -80,8 +80,8 @@ pub(super) fn closest(what: &str, published: f64, ours: &[(String, f64)]) -> Opt
 pub(super) const DATA_BY_MAP: u64 = 1024;
 
 /// A size of so many MB, in proportion to the size of the runs, as a description has it.
-pub(super) fn sized(scene: &Scene, mb: u64) -> String {
-    match scene.sized(mb << 20) {
+pub(super) fn sized(context: &PaperContext, mb: u64) -> String {
+    match context.sized(mb << 20) {
         bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
         bytes => format!("{}k", bytes >> 10),
     }
@@ -198,8 +198,8 @@ pub(super) fn rate_over_time(run: &Measured, kind: &str) -> Vec<(f64, f64)> {
 }
 
 /// The inputs of Table 1 and Figure 8: fio, and the programs that were recorded.
-pub(super) fn workloads(scene: &Scene) -> Vec<&Input> {
-    ["fio", "filebench", "recording", "at hand"].into_iter().flat_map(|group| scene.inputs(group)).collect()
+pub(super) fn workloads(context: &PaperContext) -> Vec<&Input> {
+    ["fio", "filebench", "recording", "at hand"].into_iter().flat_map(|group| context.inputs(group)).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Figure 2: what a buffer that sorts requests would do for DFTL.
 
 use super::common::{Column, DRIVE, busy_dies, columns};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scale, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, Scale, names};
 
 pub(super) struct Figure02;
 
@@ -21,14 +21,14 @@ fn misses(run: &Measured) -> Option<f64> {
 }
 
 /// MSR's excerpts, then recordings: two that hardly flush, and one that does.
-fn inputs(scene: &Scene) -> impl Iterator<Item = &Input> {
-    let flushing = scene.inputs("recording").filter(|input| ["PostgreSQL"].contains(&input.name.as_str()));
-    scene.inputs("msr").chain(scene.inputs("filebench")).chain(flushing)
+fn inputs(context: &PaperContext) -> impl Iterator<Item = &Input> {
+    let flushing = context.inputs("recording").filter(|input| ["PostgreSQL"].contains(&input.name.as_str()));
+    context.inputs("msr").chain(context.inputs("filebench")).chain(flushing)
 }
 
 /// The run of each size, with the buffer's bytes; the first is without one.
-fn runs(scene: &Scene, input: &Input) -> Vec<(&'static str, Run)> {
-    let plain = scene.run(DRIVE, "DFTL", input, "closed:32").with(CACHE);
+fn runs(context: &PaperContext, input: &Input) -> Vec<(&'static str, Run)> {
+    let plain = context.run(DRIVE, "DFTL", input, "closed:32").with(CACHE);
     let sorted = SIZES.map(|size| (size, plain.clone().reordered(size)));
     std::iter::once(("none", plain)).chain(sorted).collect()
 }
@@ -60,14 +60,14 @@ impl Figure for Figure02 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        inputs(scene).flat_map(|input| runs(scene, input)).map(|(_, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        inputs(context).flat_map(|input| runs(context, input)).map(|(_, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in inputs(scene) {
-            for (size, run) in runs(scene, input) {
+        for input in inputs(context) {
+            for (size, run) in runs(context, input) {
                 columns(&mut drawn, outcomes, (&run, input, size), &COLUMNS);
             }
         }
@@ -79,7 +79,7 @@ impl Figure for Figure02 {
                 (point.series == series).then(|| (point.workload.clone(), kilobytes(&point.setting)))
             });
         }
-        if scene.inputs("msr").next().is_none() {
+        if context.inputs("msr").next().is_none() {
             drawn.remark("no excerpt of MSR Cambridge is at hand (--traces): the recordings stand alone");
         }
         drawn

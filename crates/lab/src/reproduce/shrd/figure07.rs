@@ -4,7 +4,7 @@ use super::common::{
     BY_DFTL, Column, DATA_BY_MAP, LIMITED, SHRD, System, closest, columns, erases_of_thousand_writes, misses_a_write,
     misses_of_uniform, rate_by, sized, systems, variant_and_limit, write_amplification, write_rate,
 };
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Point, Run, Scale, Scene, leading_number, point};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Point, Run, Scale, leading_number, point};
 
 pub(super) struct Figure07;
 
@@ -29,8 +29,8 @@ const COLUMNS: [Column; 4] = [
     ("erases", "per 1,000 writes", erases_of_thousand_writes),
 ];
 
-fn run(scene: &Scene, system: &System, input: &Input, cache: u64) -> Run {
-    system.run(scene, input, "").with(format!("ftl.map_cache={}", sized(scene, cache)))
+fn run(context: &PaperContext, system: &System, input: &Input, cache: u64) -> Run {
+    system.run(context, input, "").with(format!("ftl.map_cache={}", sized(context, cache)))
 }
 
 /// The system and the MB of cache of a row.
@@ -105,17 +105,17 @@ impl Figure for Figure07 {
         &["map cached", CLOSED_FORM, RATE, BY_DFTL, MISSES, "write amplification", "erases"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let of_input = |input| {
-            let of_cache = |cache| systems().into_iter().map(move |system| run(scene, &system, input, cache));
+            let of_cache = |cache| systems().into_iter().map(move |system| run(context, &system, input, cache));
             CACHES.into_iter().flat_map(of_cache).collect::<Vec<Run>>()
         };
-        scene.inputs("fio").flat_map(of_input).collect()
+        context.inputs("fio").flat_map(of_input).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("fio") {
+        for input in context.inputs("fio") {
             for cache in CACHES {
                 let setting = format!("{cache} MB");
                 let mut add = |series, value, unit| drawn.points.push(point(input, "", &setting, series, value, unit));
@@ -124,7 +124,7 @@ impl Figure for Figure07 {
                 add(CLOSED_FORM, misses, "");
                 for system in systems() {
                     let setting = format!("{}, {cache} MB", system.name());
-                    let [run, dftl] = [&system, &system.dftl()].map(|system| run(scene, system, input, cache));
+                    let [run, dftl] = [&system, &system.dftl()].map(|system| run(context, system, input, cache));
                     columns(&mut drawn, outcomes, (&run, input, &setting), &COLUMNS);
                     rate_by(&mut drawn, outcomes, (&run, &dftl, "throughput.write_iops"), (input, &setting, BY_DFTL));
                 }
@@ -140,7 +140,7 @@ impl Figure for Figure07 {
             })
             .collect();
         let what = "SHRD's write IOPS relative to DFTL with a cache of 1 MB, by map loads at a time";
-        if let Some(said) = closest(what, PUBLISHED, &ratios).filter(|_| !scene.is_quick()) {
+        if let Some(said) = closest(what, PUBLISHED, &ratios).filter(|_| !context.is_quick()) {
             drawn.remark(said);
         }
         drawn

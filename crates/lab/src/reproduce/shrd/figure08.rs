@@ -4,7 +4,7 @@ use super::common::{
     BY_DFTL, Column, SHRD, System, cache_of, closest, columns, erases_of_thousand_writes, misses_a_write, rate_by,
     systems, variant_and_limit, workloads, write_amplification, write_rate,
 };
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Point, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Point, Run, names};
 
 pub(super) struct Figure08;
 
@@ -43,15 +43,15 @@ pub(super) struct Row {
 }
 
 /// The rows of an input.
-pub(super) fn rows(scene: &Scene, input: &Input) -> Vec<Row> {
+pub(super) fn rows(context: &PaperContext, input: &Input) -> Vec<Row> {
     let space = SPACES.into_iter().find(|(name, _)| *name == input.stands_for).map_or(OTHER, |(_, space)| space);
     // fio writes a part of its 32 GB only, and its map is that of all of them.
-    let cache = if input.group == "fio" { Some(scene.sized(1 << 20)) } else { cache_of(input, space) };
+    let cache = if input.group == "fio" { Some(context.sized(1 << 20)) } else { cache_of(input, space) };
     let Some(cache) = cache else { return Vec::new() };
     let replay = if input.group == "fio" { "" } else { "closed:32" };
     let of_system = |system: System| Row {
         name: system.name(),
-        run: system.run(scene, input, replay).with(format!("ftl.map_cache={cache}")),
+        run: system.run(context, input, replay).with(format!("ftl.map_cache={cache}")),
         system,
     };
     // The tLPNs of a log of 64 MB are in 16 map pages: a cache that is scaled down to as many has no room for others.
@@ -110,14 +110,14 @@ impl Figure for Figure08 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        workloads(scene).into_iter().flat_map(|input| rows(scene, input)).map(|row| row.run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        workloads(context).into_iter().flat_map(|input| rows(context, input)).map(|row| row.run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in workloads(scene) {
-            let rows = rows(scene, input);
+        for input in workloads(context) {
+            let rows = rows(context, input);
             for Row { name, system, run } in &rows {
                 columns(&mut drawn, outcomes, (run, input, name), &COLUMNS);
                 let Some(dftl) = rows.iter().find(|row| row.system == system.dftl()) else { continue };
@@ -132,7 +132,7 @@ impl Figure for Figure08 {
         });
         let what = format!("SHRD's IOPS relative to DFTL on {}, by map loads at a time", PUBLISHED.0);
         let said = closest(&what, PUBLISHED.1, &of_shrd.collect::<Vec<_>>());
-        if let Some(said) = said.filter(|_| !scene.is_quick()) {
+        if let Some(said) = said.filter(|_| !context.is_quick()) {
             drawn.remark(said);
         }
         drawn

@@ -1,7 +1,7 @@
 //! Figure 9: which entries of the map SHRD accesses, over time.
 
 use super::common::{DRIVE, MAP_PAGE, cache_of};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, point};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, point};
 
 pub(super) struct Figure09;
 
@@ -69,12 +69,12 @@ fn rises(sent: &[Sent]) -> Option<f64> {
 }
 
 /// postmark, and a recording that comes with the source and does the same.
-fn inputs(scene: &Scene) -> impl Iterator<Item = &Input> {
-    ["postmark", "varmail"].into_iter().filter_map(|name| scene.input(name))
+fn inputs(context: &PaperContext) -> impl Iterator<Item = &Input> {
+    ["postmark", "varmail"].into_iter().filter_map(|name| context.input(name))
 }
 
-fn run(scene: &Scene, input: &Input) -> Option<Run> {
-    let run = scene.run(DRIVE, "SHRD", input, "closed:32").with(format!("ftl.map_cache={}", cache_of(input, SPACE)?));
+fn run(context: &PaperContext, input: &Input) -> Option<Run> {
+    let run = context.run(DRIVE, "SHRD", input, "closed:32").with(format!("ftl.map_cache={}", cache_of(input, SPACE)?));
     Some(Run { host: Some(HOST.to_string()), ..run })
 }
 
@@ -98,14 +98,14 @@ impl Figure for Figure09 {
         &["commands", "entries", "follows", "rises", "step"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        inputs(scene).filter_map(|input| run(scene, input)).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        inputs(context).filter_map(|input| run(context, input)).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in inputs(scene) {
-            let Some(measured) = run(scene, input).and_then(|run| outcomes.get(&run)) else { continue };
+        for input in inputs(context) {
+            let Some(measured) = run(context, input).and_then(|run| outcomes.get(&run)) else { continue };
             for (kind, name) in KINDS {
                 let sent = sent(measured, kind);
                 if sent.is_empty() {

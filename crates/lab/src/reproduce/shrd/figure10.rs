@@ -3,7 +3,7 @@
 use super::common::{
     BY_DFTL, Column, DRIVE, columns, erases_of_thousand_writes, misses_by, rate_by, write_amplification, write_rate,
 };
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run, names};
 
 pub(super) struct Figure10;
 
@@ -25,8 +25,8 @@ const PATH: &str = "throughput.write_iops";
 /// A system's rate by that of the same without a map log.
 const BY_SAME: &str = "IOPS relative to no map log";
 
-fn run(scene: &Scene, system: &str, input: &Input) -> Run {
-    scene.run(DRIVE, system, input, "").prepared(Preparation::Aged)
+fn run(context: &PaperContext, system: &str, input: &Input) -> Run {
+    context.run(DRIVE, system, input, "").prepared(Preparation::Aged)
 }
 
 impl Figure for Figure10 {
@@ -51,20 +51,20 @@ impl Figure for Figure10 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        scene.inputs("fio").flat_map(|input| SYSTEMS.map(|system| run(scene, system, input))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        context.inputs("fio").flat_map(|input| SYSTEMS.map(|system| run(context, system, input))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("fio") {
+        for input in context.inputs("fio") {
             for system in SYSTEMS {
-                let [run, dftl] = [system, SYSTEMS[0]].map(|system| run(scene, system, input));
+                let [run, dftl] = [system, SYSTEMS[0]].map(|system| run(context, system, input));
                 columns(&mut drawn, outcomes, (&run, input, system), &COLUMNS);
                 rate_by(&mut drawn, outcomes, (&run, &dftl, PATH), (input, system, BY_DFTL));
             }
             for [without, with] in [["DFTL", "DFTL, map log"], ["SHRD", "SHRD, map log"]] {
-                let [by, run] = [without, with].map(|system| run(scene, system, input));
+                let [by, run] = [without, with].map(|system| run(context, system, input));
                 rate_by(&mut drawn, outcomes, (&run, &by, PATH), (input, with, BY_SAME));
             }
         }

@@ -1,7 +1,7 @@
 //! Figure 11: reads beside writes, and what reads wait for.
 
 use super::common::{Column, DRIVE, columns, of_driver, over_time, rate_by, rate_over_time, write_rate};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
 
 pub(super) struct Figure11;
 
@@ -60,8 +60,8 @@ fn waited_for_remaps(run: &Measured) -> Option<f64> {
     of_driver(run, "waited_for_remaps").map(|waited| 100.0 * waited / requests)
 }
 
-fn run(scene: &Scene, system: &str, input: &Input) -> Run {
-    scene.run(DRIVE, system, input, "").broken_down()
+fn run(context: &PaperContext, system: &str, input: &Input) -> Run {
+    context.run(DRIVE, system, input, "").broken_down()
 }
 
 impl Figure for Figure11 {
@@ -94,16 +94,16 @@ impl Figure for Figure11 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        scene.inputs("fio mixed").flat_map(|input| SYSTEMS.map(|system| run(scene, system, input))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        context.inputs("fio mixed").flat_map(|input| SYSTEMS.map(|system| run(context, system, input))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("fio mixed") {
-            let baseline = run(scene, SYSTEMS[0], input);
+        for input in context.inputs("fio mixed") {
+            let baseline = run(context, SYSTEMS[0], input);
             for system in SYSTEMS {
-                let run = run(scene, system, input);
+                let run = run(context, system, input);
                 columns(&mut drawn, outcomes, (&run, input, system), &COLUMNS);
                 for (series, path) in [(WRITES_BY, "throughput.write_iops"), (READS_BY, "throughput.read_iops")] {
                     rate_by(&mut drawn, outcomes, (&run, &baseline, path), (input, system, series));
@@ -124,7 +124,7 @@ impl Figure for Figure11 {
                 curves: SYSTEMS
                     .into_iter()
                     .filter_map(|system| {
-                        let points = read(outcomes.get(&run(scene, system, input))?);
+                        let points = read(outcomes.get(&run(context, system, input))?);
                         Some(Curve { name: system.to_string(), points })
                     })
                     .collect(),

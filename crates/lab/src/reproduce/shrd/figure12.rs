@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::common::{DRIVE, MAP_PAGE, cache_of, over_time as timeline};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, Phase, Run, Scene, point};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Phase, Run, point};
 
 pub(super) struct Figure12;
 
@@ -139,9 +139,9 @@ fn phase<'a>(input: &'a Input, name: &str) -> Option<&'a Phase> {
     input.phases.iter().find(|phase| phase.name == name)
 }
 
-fn run(scene: &Scene, system: &System, input: &Input) -> Option<Run> {
+fn run(context: &PaperContext, system: &System, input: &Input) -> Option<Run> {
     let cache = cache_of(input, SPACE)?;
-    let run = scene.run(DRIVE, system.variant, input, "closed:32").every_ms(INTERVAL_MS);
+    let run = context.run(DRIVE, system.variant, input, "closed:32").every_ms(INTERVAL_MS);
     let cached = |run: Run| run.with(format!("ftl.map_cache={cache}"));
     Some(match system.scaled {
         Scaled::Cache => cached(run),
@@ -185,20 +185,20 @@ impl Figure for Figure12 {
         ]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        scene
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        context
             .inputs(GROUP)
-            .flat_map(|input| SYSTEMS.iter().filter_map(move |system| run(scene, system, input)))
+            .flat_map(|input| SYSTEMS.iter().filter_map(move |system| run(context, system, input)))
             .collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let measured = |system: &System, input: &Input| outcomes.get(&run(scene, system, input)?);
-        let baseline = scene.inputs(GROUP).find(|input| input.stands_for == BASELINE);
+        let measured = |system: &System, input: &Input| outcomes.get(&run(context, system, input)?);
+        let baseline = context.inputs(GROUP).find(|input| input.stands_for == BASELINE);
         let rate_of = |system: &System, input: &Input, name: &str| whole(measured(system, input)?, phase(input, name)?);
         let (mut curves, mut files) = (Vec::new(), Vec::new());
-        for input in scene.inputs(GROUP) {
+        for input in context.inputs(GROUP) {
             files.push(input.shown.clone());
             for system in &SYSTEMS {
                 let Some(run) = measured(system, input) else { continue };

@@ -1,7 +1,7 @@
 //! Figure 13: SHRD's rate by the size of the log.
 
 use super::common::{Column, DRIVE, columns, misses_a_write, share_of_driver, sized, write_rate};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scale, Scene, leading_number, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, Scale, leading_number, names};
 
 pub(super) struct Figure13;
 
@@ -15,8 +15,8 @@ const COLUMNS: [Column; 4] = [
     ("write amplification", "", |run| run.number("write_amplification.total")),
 ];
 
-fn run(scene: &Scene, input: &Input, size: u64) -> Run {
-    scene.run(DRIVE, "SHRD", input, "").with(format!("ftl.rwlb={}", sized(scene, size)))
+fn run(context: &PaperContext, input: &Input, size: u64) -> Run {
+    context.run(DRIVE, "SHRD", input, "").with(format!("ftl.rwlb={}", sized(context, size)))
 }
 
 impl Figure for Figure13 {
@@ -37,16 +37,16 @@ impl Figure for Figure13 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        scene.inputs("fio").flat_map(|input| SIZES.map(|setting| run(scene, input, setting))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        context.inputs("fio").flat_map(|input| SIZES.map(|setting| run(context, input, setting))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("fio") {
+        for input in context.inputs("fio") {
             for setting in SIZES {
                 let name = format!("{setting} MB");
-                columns(&mut drawn, outcomes, (&run(scene, input, setting), input, &name), &COLUMNS);
+                columns(&mut drawn, outcomes, (&run(context, input, setting), input, &name), &COLUMNS);
             }
         }
         for (series, y) in [("write IOPS", "write IOPS, thousands"), ("map misses per write", "map misses per write")] {

@@ -1,7 +1,7 @@
 //! Figure 14: SHRD's rate by the threshold of requests that go to the log.
 
 use super::common::{Column, DRIVE, columns, misses_a_write, share_of_driver, write_rate};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scale, Scene, leading_number, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, Scale, leading_number, names};
 
 pub(super) struct Figure14;
 
@@ -20,14 +20,14 @@ const COLUMNS: [Column; 4] = [
     ("write amplification", "", |run| run.number("write_amplification.total")),
 ];
 
-fn run(scene: &Scene, input: &Input, (_, host): (&str, &str)) -> Run {
+fn run(context: &PaperContext, input: &Input, (_, host): (&str, &str)) -> Run {
     let replay = if input.group == "fio" { "" } else { "closed:32" };
-    Run { host: Some(host.to_string()), ..scene.run(DRIVE, "SHRD", input, replay) }
+    Run { host: Some(host.to_string()), ..context.run(DRIVE, "SHRD", input, replay) }
 }
 
 /// fio writes 4 KB only: recordings with larger requests, too.
-fn inputs(scene: &Scene) -> impl Iterator<Item = &Input> {
-    ["fio", "filebench", "recording"].into_iter().flat_map(|group| scene.inputs(group))
+fn inputs(context: &PaperContext) -> impl Iterator<Item = &Input> {
+    ["fio", "filebench", "recording"].into_iter().flat_map(|group| context.inputs(group))
 }
 
 impl Figure for Figure14 {
@@ -48,16 +48,16 @@ impl Figure for Figure14 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        inputs(scene).flat_map(|input| THRESHOLDS.map(|setting| run(scene, input, setting))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        inputs(context).flat_map(|input| THRESHOLDS.map(|setting| run(context, input, setting))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in inputs(scene) {
+        for input in inputs(context) {
             for setting in THRESHOLDS {
                 let name = setting.0.to_string();
-                columns(&mut drawn, outcomes, (&run(scene, input, setting), input, &name), &COLUMNS);
+                columns(&mut drawn, outcomes, (&run(context, input, setting), input, &name), &COLUMNS);
             }
         }
         drawn.lines("write IOPS", Scale::Log, ["threshold, KB", "write IOPS, thousands"], |point| {

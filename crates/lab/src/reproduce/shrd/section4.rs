@@ -6,7 +6,7 @@ use ssdlab_flash::Contents;
 use ssdlab_host::{Device, Host, Member};
 
 use super::common::DRIVE;
-use crate::reproduce::{Drawn, Figure, Outcomes, Point, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Point, Run};
 
 pub(super) struct Section4;
 
@@ -84,15 +84,15 @@ impl Figure for Section4 {
         &[PAGES, SIDE_BY_SIDE, IN_SERIES]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         let keys = ["ftl.design=shrd", "buffer.policy=none"];
         let scanned =
-            scene.variant(DRIVE, "SHRD", &keys).map_err(|error| error.to_string()).and_then(|config| scan(&config));
+            context.variant(DRIVE, "SHRD", &keys).map_err(|error| error.to_string()).and_then(|config| scan(&config));
         match scanned {
             Err(why) => drawn.remarks.push(why),
             Ok(scan) => {

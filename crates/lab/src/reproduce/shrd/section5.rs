@@ -3,7 +3,7 @@
 use ssdlab_device::DriveConfig;
 
 use super::common::DRIVE;
-use crate::reproduce::{Drawn, Figure, Outcomes, Point, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Point, Run, names};
 
 pub(super) struct Section5;
 
@@ -37,13 +37,13 @@ impl Figure for Section5 {
         &NAMES
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let Ok(drive) = scene.drive(DRIVE) else { return drawn };
+        let Ok(drive) = context.drive(DRIVE) else { return drawn };
         let points = COLUMNS.into_iter().map(|(series, unit, read)| Point {
             workload: drive.name.clone(),
             page_size: String::new(),

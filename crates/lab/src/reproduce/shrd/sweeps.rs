@@ -1,7 +1,7 @@
 //! Sweeps beside Figure 7: what the drive and the driver make of fio's random writes when one of their settings is another.
 
 use super::common::{Column, DRIVE, columns, misses_a_write, write_amplification, write_rate};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
 
 pub(super) struct Sweeps;
 
@@ -64,8 +64,9 @@ fn map_pages_a_remap(run: &Measured) -> Option<f64> {
 }
 
 /// A row's runs: its name, and those of DFTL and SHRD that it has.
-fn rows(scene: &Scene, input: &Input) -> Vec<(&'static str, Option<Run>, Run)> {
-    let run = |system, keys: &[&str]| keys.iter().fold(scene.run(DRIVE, system, input, ""), |run, key| run.with(*key));
+fn rows(context: &PaperContext, input: &Input) -> Vec<(&'static str, Option<Run>, Run)> {
+    let run =
+        |system, keys: &[&str]| keys.iter().fold(context.run(DRIVE, system, input, ""), |run, key| run.with(*key));
     let of_drives = DRIVES.into_iter().map(|(name, keys)| (name, Some(run("DFTL", keys)), run("SHRD", keys)));
     let of_drivers =
         DRIVERS.into_iter().map(|(name, host)| (name, None, Run { host: Some(host.to_string()), ..run("SHRD", &[]) }));
@@ -95,16 +96,16 @@ impl Figure for Sweeps {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let of_input =
-            |input| rows(scene, input).into_iter().flat_map(|(_, dftl, shrd)| dftl.into_iter().chain([shrd]));
-        scene.inputs("fio").flat_map(of_input).collect()
+            |input| rows(context, input).into_iter().flat_map(|(_, dftl, shrd)| dftl.into_iter().chain([shrd]));
+        context.inputs("fio").flat_map(of_input).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in scene.inputs("fio") {
-            for (name, dftl, shrd) in rows(scene, input) {
+        for input in context.inputs("fio") {
+            for (name, dftl, shrd) in rows(context, input) {
                 if let Some(dftl) = dftl {
                     columns(&mut drawn, outcomes, (&dftl, input, name), &OF_DFTL);
                 }

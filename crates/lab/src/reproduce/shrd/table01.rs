@@ -1,7 +1,7 @@
 //! Table 1: the workloads, counted from their requests.
 
 use super::common::workloads;
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene, Survey, names, point};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run, Survey, names, point};
 
 pub(super) struct Table01;
 
@@ -39,13 +39,13 @@ impl Figure for Table01 {
         &NAMES
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in workloads(scene) {
+        for input in workloads(context) {
             let Some(survey) = &input.survey else { continue };
             for (series, unit, read) in COLUMNS {
                 drawn.points.extend(read(survey).map(|value| point(input, "", "", series, value, unit)));

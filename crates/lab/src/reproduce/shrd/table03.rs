@@ -2,7 +2,7 @@
 
 use super::common::{Column, SHRD, columns, share_of_driver, workloads};
 use super::figure08;
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
 
 pub(super) struct Table03;
 
@@ -18,8 +18,8 @@ fn of_packs(run: &Measured, name: &str) -> Option<f64> {
 }
 
 /// SHRD's run of a workload, which is that of Figure 8.
-fn run(scene: &Scene, input: &Input) -> Option<Run> {
-    figure08::rows(scene, input).into_iter().find(|row| row.name == SHRD).map(|row| row.run)
+fn run(context: &PaperContext, input: &Input) -> Option<Run> {
+    figure08::rows(context, input).into_iter().find(|row| row.name == SHRD).map(|row| row.run)
 }
 
 impl Figure for Table03 {
@@ -46,14 +46,14 @@ impl Figure for Table03 {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        workloads(scene).into_iter().filter_map(|input| run(scene, input)).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        workloads(context).into_iter().filter_map(|input| run(context, input)).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in workloads(scene) {
-            if let Some(run) = run(scene, input) {
+        for input in workloads(context) {
+            if let Some(run) = run(context, input) {
                 columns(&mut drawn, outcomes, (&run, input, ""), &COLUMNS);
             }
         }

@@ -36,18 +36,18 @@ impl Watch for Counter {
     }
 }
 
-fn scene() -> Scene {
-    Scene::open(&TOY, &Library::default(), Size::Full).expect("the toy's data is right")
+fn context() -> PaperContext {
+    PaperContext::open(&TOY, &Library::default(), Size::Full).expect("the toy's data is right")
 }
 
-fn execute_all(scene: &Scene, out: &Path, counter: &Counter, jobs: usize) -> Outcomes {
+fn execute_all(context: &PaperContext, out: &Path, counter: &Counter, jobs: usize) -> Outcomes {
     let settings = Settings { jobs, memory_bytes: 1 << 30, snapshots: None, stop: &counter.stop, watch: counter };
-    let runs = scene.paper.figures.iter().flat_map(|figure| figure.runs(scene)).collect();
-    execute(scene, runs, out, &settings)
+    let runs = context.paper.figures.iter().flat_map(|figure| figure.runs(context)).collect();
+    execute(context, runs, out, &settings)
 }
 
-fn report(scene: &Scene, outcomes: &Outcomes) -> Report {
-    Report::of(scene, scene.paper.figures, outcomes)
+fn report(context: &PaperContext, outcomes: &Outcomes) -> Report {
+    Report::of(context, context.paper.figures, outcomes)
 }
 
 /// A report's values alone: what must be the same in every execution.
@@ -58,14 +58,14 @@ fn values(report: &Report) -> Vec<Point> {
 #[test]
 fn a_run_that_two_figures_share_is_done_once_and_threads_change_nothing() {
     let (folder, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let scene = scene();
+    let context = context();
     let counter = Counter::default();
-    let outcomes = execute_all(&scene, folder.path(), &counter, 1);
+    let outcomes = execute_all(&context, folder.path(), &counter, 1);
     // Three sound runs of figure01, two of which figure02 asks for again, and one that is wrong and never begins.
     assert_eq!(counter.begun.load(Ordering::Relaxed), 3, "{:?}", counter.names.lock().expect("nobody panicked"));
     assert_eq!(outcomes.counts(), (3, 1, 0));
-    let one = report(&scene, &outcomes);
-    let two = report(&scene, &execute_all(&scene, other.path(), &Counter::default(), 3));
+    let one = report(&context, &outcomes);
+    let two = report(&context, &execute_all(&context, other.path(), &Counter::default(), 3));
     assert!(!values(&one).is_empty());
     assert_eq!(values(&one), values(&two));
 }
@@ -73,42 +73,42 @@ fn a_run_that_two_figures_share_is_done_once_and_threads_change_nothing() {
 #[test]
 fn an_interrupted_reproduction_goes_on_where_it_stopped_and_ends_as_if_it_had_not() {
     let (folder, whole) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let scene = scene();
+    let context = context();
     let stopping = Counter { stop_after: Some(1), ..Counter::default() };
-    let outcomes = execute_all(&scene, folder.path(), &stopping, 1);
+    let outcomes = execute_all(&context, folder.path(), &stopping, 1);
     assert_eq!(outcomes.counts(), (1, 1, 2));
-    let part = report(&scene, &outcomes);
+    let part = report(&context, &outcomes);
     assert!(!part.complete);
     // Runs that were not done are no reason to name an input that nothing of it takes.
-    let alone = Report::of(&scene, &[&toy::NOTHING_LOST], &outcomes);
+    let alone = Report::of(&context, &[&toy::NOTHING_LOST], &outcomes);
     assert!(!render(&alone).contains("lost"), "{}", render(&alone));
     assert!(render(&part).contains("not run: lost (no-such-trace.csv"), "{}", render(&part));
     assert!(render(&part).contains("2 not done: the same command goes on with them"), "{}", render(&part));
 
     let second = Counter::default();
-    let outcomes = execute_all(&scene, folder.path(), &second, 1);
-    let said = render(&report(&scene, &outcomes));
+    let outcomes = execute_all(&context, folder.path(), &second, 1);
+    let said = render(&report(&context, &outcomes));
     assert!(said.contains("2 runs done, 1 kept from before, 1 failed"), "{said}");
     assert_eq!(second.kept.load(Ordering::Relaxed), 1);
     assert_eq!(second.begun.load(Ordering::Relaxed), 2);
-    let uninterrupted = execute_all(&scene, whole.path(), &Counter::default(), 1);
-    assert_eq!(values(&report(&scene, &outcomes)), values(&report(&scene, &uninterrupted)));
+    let uninterrupted = execute_all(&context, whole.path(), &Counter::default(), 1);
+    assert_eq!(values(&report(&context, &outcomes)), values(&report(&context, &uninterrupted)));
 
     // A file that was damaged is made again, not believed.
     let runs = folder.path().join("runs");
     let file = std::fs::read_dir(&runs).expect("kept runs").next().expect("one").expect("an entry").path();
     std::fs::write(&file, "{ \"format\": 1").expect("a damaged file");
     let third = Counter::default();
-    execute_all(&scene, folder.path(), &third, 1);
+    execute_all(&context, folder.path(), &third, 1);
     assert_eq!(third.begun.load(Ordering::Relaxed), 1);
 }
 
 #[test]
 fn a_run_that_fails_is_reported_with_its_key_and_leaves_a_gap() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let outcomes = execute_all(&scene, folder.path(), &Counter::default(), 2);
-    let report = report(&scene, &outcomes);
+    let context = context();
+    let outcomes = execute_all(&context, folder.path(), &Counter::default(), 2);
+    let report = report(&context, &outcomes);
     assert!(!report.is_sound());
     let text = render(&report);
     assert!(text.contains("failed: "), "{text}");
@@ -122,13 +122,13 @@ fn a_run_that_fails_is_reported_with_its_key_and_leaves_a_gap() {
 #[test]
 fn a_run_whose_result_cannot_be_kept_failed_and_says_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let input = scene.input("writes").expect("the toy's input");
+    let context = context();
+    let input = context.input("writes").expect("the toy's input");
     // A file where the folder of runs should be: no result can be kept.
     std::fs::write(folder.path().join("runs"), "in the way").expect("a file");
     let settings =
         Settings { jobs: 1, memory_bytes: 1, snapshots: None, stop: &AtomicBool::new(false), watch: &crate::Quiet };
-    let outcomes = execute(&scene, vec![scene.run("toy", "lru", input, "")], folder.path(), &settings);
+    let outcomes = execute(&context, vec![context.run("toy", "lru", input, "")], folder.path(), &settings);
     let failures = outcomes.failures();
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].key.len(), 32);
@@ -138,10 +138,10 @@ fn a_run_whose_result_cannot_be_kept_failed_and_says_its_key() {
 #[test]
 fn published_values_stand_beside_ours_in_text_csv_and_page() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let outcomes = execute_all(&scene, folder.path(), &Counter::default(), 2);
-    let report = report(&scene, &outcomes);
-    write(&report, &scene, folder.path()).expect("a folder that takes files");
+    let context = context();
+    let outcomes = execute_all(&context, folder.path(), &Counter::default(), 2);
+    let report = report(&context, &outcomes);
+    write(&report, &context, folder.path()).expect("a folder that takes files");
     let csv = std::fs::read_to_string(folder.path().join("figure01.csv")).expect("a CSV");
     let mut lines = csv.lines();
     assert_eq!(
@@ -163,8 +163,8 @@ fn published_values_stand_beside_ours_in_text_csv_and_page() {
 #[test]
 fn a_panel_has_the_papers_values_beside_ours_and_one_without_values_is_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let report = report(&scene, &execute_all(&scene, folder.path(), &Counter::default(), 2));
+    let context = context();
+    let report = report(&context, &execute_all(&context, folder.path(), &Counter::default(), 2));
     let titles: Vec<&str> = report.figures[0].panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["(a) mean latency"]);
     let json = serde_json::to_value(&report.figures[0].panels[0]).expect("JSON");
@@ -180,9 +180,9 @@ fn a_panel_has_the_papers_values_beside_ours_and_one_without_values_is_left_out(
 #[test]
 fn the_verdict_comes_first_and_says_of_each_figure_what_is_outside_and_why() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut scene = scene();
-    scene.published[0].value = Span { low: Some(1.0), high: Some(2.0) };
-    let report = report(&scene, &execute_all(&scene, folder.path(), &Counter::default(), 2));
+    let mut context = context();
+    context.published[0].value = Span { low: Some(1.0), high: Some(2.0) };
+    let report = report(&context, &execute_all(&context, folder.path(), &Counter::default(), 2));
     let headline = "2 of 3 published values within; these are not";
     let text = render(&report);
     assert!(text.starts_with(&format!("A toy\n\n{headline}\n  Figure 1: 1 of 3 outside: lru (W, toy) ")), "{text}");
@@ -201,21 +201,21 @@ fn the_verdict_comes_first_and_says_of_each_figure_what_is_outside_and_why() {
 #[test]
 fn a_middle_size_is_a_part_of_the_whole_and_compares_the_figures_that_mean_something_there() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = Scene::open(&TOY, &Library::default(), Size::Middle).expect("the toy's data is right");
-    assert_eq!(scene.inputs[0].survey.as_ref().map(|survey| survey.requests), Some(200));
+    let context = PaperContext::open(&TOY, &Library::default(), Size::Middle).expect("the toy's data is right");
+    assert_eq!(context.inputs[0].survey.as_ref().map(|survey| survey.requests), Some(200));
     assert_eq!(
-        (scene.sized(64 << 20), scene.is_judged("figure01"), scene.is_judged("figure02")),
+        (context.sized(64 << 20), context.is_judged("figure01"), context.is_judged("figure02")),
         (16 << 20, true, false)
     );
-    let report = report(&scene, &execute_all(&scene, folder.path(), &Counter::default(), 2));
+    let report = report(&context, &execute_all(&context, folder.path(), &Counter::default(), 2));
     assert!(report.figures[0].compared.iter().all(|one| one.within == Some(true)), "{:?}", report.figures[0].compared);
     let said = "Middle size: a fifth of the requests. Figure 1 alone is compared with the paper at this size.";
     assert!(render(&report).contains(said), "{}", render(&report));
     assert!(crate::report::render_reproduction(&report).contains(said));
 
-    let quick = Scene::open(&TOY, &Library::default(), Size::Quick).expect("the toy's data is right");
+    let quick = PaperContext::open(&TOY, &Library::default(), Size::Quick).expect("the toy's data is right");
     assert!(!quick.is_judged("figure01"), "the values of a smoke test mean nothing");
-    let full = self::scene();
+    let full = self::context();
     assert_eq!((full.sized(64 << 20), full.is_judged("figure02"), full.about_size()), (64 << 20, true, None));
 }
 
@@ -227,9 +227,9 @@ fn a_middle_size_has_workloads_of_its_own_and_a_part_of_each_inputs_requests() {
     // For the rest of the program: papers are.
     let paper: &'static Paper = Box::leak(Box::new(Paper { experiment: experiment.leak(), ..TOY }));
     let requests = |size| {
-        let scene = Scene::open(paper, &Library::default(), size).expect("the toy's data is right");
-        let survey = scene.inputs[0].survey.clone().expect("it is there");
-        (survey.requests, survey.write_bytes_max, scene.inputs[0].limit)
+        let context = PaperContext::open(paper, &Library::default(), size).expect("the toy's data is right");
+        let survey = context.inputs[0].survey.clone().expect("it is there");
+        (survey.requests, survey.write_bytes_max, context.inputs[0].limit)
     };
     assert_eq!(requests(Size::Full), (1024, 1024, None));
     assert_eq!(requests(Size::Middle), (64, 2048, Some(64)), "an eighth of 512");
@@ -239,7 +239,7 @@ fn a_middle_size_has_workloads_of_its_own_and_a_part_of_each_inputs_requests() {
 fn the_middle_size_of_each_paper_is_accepted_or_it_says_why_there_is_none() {
     for paper in PAPERS {
         let experiment = Experiment::parse(paper.name, paper.experiment).expect("the experiment is right");
-        let opened = Scene::open(paper, &Library::default(), Size::Middle);
+        let opened = PaperContext::open(paper, &Library::default(), Size::Middle);
         let Some(middle) = &experiment.middle else {
             let why =
                 experiment.no_middle.unwrap_or_else(|| panic!("{} has no middle size, and says nothing", paper.name));
@@ -248,10 +248,10 @@ fn the_middle_size_of_each_paper_is_accepted_or_it_says_why_there_is_none() {
             continue;
         };
         assert!(middle.about.ends_with('.'), "{}: the report says what is smaller: {}", paper.name, middle.about);
-        let scene = opened.unwrap_or_else(|error| panic!("{}: {error}", paper.name));
-        let whole = Scene::open(paper, &Library::default(), Size::Full).expect("the paper's data is right");
+        let context = opened.unwrap_or_else(|error| panic!("{}: {error}", paper.name));
+        let whole = PaperContext::open(paper, &Library::default(), Size::Full).expect("the paper's data is right");
         for figure in paper.figures {
-            let [runs, of_whole] = [&scene, &whole].map(|scene| figure.runs(scene));
+            let [runs, of_whole] = [&context, &whole].map(|context| figure.runs(context));
             let of = format!("{}/{}", paper.name, figure.id());
             // Where no input is left out, the runs are those of the whole, on drives that are no larger.
             assert!(
@@ -261,14 +261,14 @@ fn the_middle_size_of_each_paper_is_accepted_or_it_says_why_there_is_none() {
                 of_whole.len()
             );
             for run in &runs {
-                scene.config(run).unwrap_or_else(|error| panic!("{of}: {run}: {error}"));
-                scene.layers(run).unwrap_or_else(|error| panic!("{of}: {run}: {error}"));
-                assert!(run.command(&scene).contains("--workload"), "{of}: {run}");
+                context.config(run).unwrap_or_else(|error| panic!("{of}: {run}: {error}"));
+                context.layers(run).unwrap_or_else(|error| panic!("{of}: {run}: {error}"));
+                assert!(run.command(&context).contains("--workload"), "{of}: {run}");
             }
-            let size = |(scene, runs): (&Scene, &[Run])| -> u64 {
-                runs.iter().map(|run| scene.config(run).expect("a drive").flash.geometry.bytes()).max().unwrap_or(0)
+            let size = |(context, runs): (&PaperContext, &[Run])| -> u64 {
+                runs.iter().map(|run| context.config(run).expect("a drive").flash.geometry.bytes()).max().unwrap_or(0)
             };
-            assert!(size((&scene, &runs)) <= size((&whole, &of_whole)), "{of}: a drive is larger than the whole");
+            assert!(size((&context, &runs)) <= size((&whole, &of_whole)), "{of}: a drive is larger than the whole");
         }
     }
 }
@@ -339,12 +339,12 @@ fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_fi
 #[test]
 fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let input = scene.input("writes").expect("the toy's input");
-    let (bare, layered) = (scene.run("toy", "lru", input, ""), scene.run("toy", "layered", input, ""));
+    let context = context();
+    let input = context.input("writes").expect("the toy's input");
+    let (bare, layered) = (context.run("toy", "lru", input, ""), context.run("toy", "layered", input, ""));
     assert_ne!(bare, layered);
     assert_eq!(layered.host.as_deref(), Some("scheduler.toml"));
-    let command = layered.command(&scene);
+    let command = layered.command(&context);
     assert!(command.contains("--device toy --host papers/toy/scheduler.toml --set buffer.policy=lru"), "{command}");
     assert!(layered.to_string().contains("below scheduler.toml"), "{layered}");
 
@@ -355,7 +355,7 @@ fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
         stop: &AtomicBool::new(false),
         watch: &crate::Quiet,
     };
-    let outcomes = execute(&scene, vec![bare.clone(), layered.clone()], folder.path(), &settings);
+    let outcomes = execute(&context, vec![bare.clone(), layered.clone()], folder.path(), &settings);
     assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
     let (bare, layered) = (outcomes.get(&bare).expect("a result"), outcomes.get(&layered).expect("a result"));
     assert_eq!((bare.length("host_layers"), layered.length("host_layers")), (0, 1));
@@ -366,11 +366,11 @@ fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
 #[test]
 fn a_run_with_a_finer_timeline_has_one_and_is_another() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let input = scene.input("writes").expect("the toy's input");
-    let plain = scene.run("toy", "none", input, "");
+    let context = context();
+    let input = context.input("writes").expect("the toy's input");
+    let plain = context.run("toy", "none", input, "");
     let every = plain.clone().every_ms(3);
-    assert!(every.command(&scene).contains(" --timeline-interval 3ms "), "{}", every.command(&scene));
+    assert!(every.command(&context).contains(" --timeline-interval 3ms "), "{}", every.command(&context));
     let settings = Settings {
         jobs: 1,
         memory_bytes: 1 << 30,
@@ -378,7 +378,7 @@ fn a_run_with_a_finer_timeline_has_one_and_is_another() {
         stop: &AtomicBool::new(false),
         watch: &crate::Quiet,
     };
-    let outcomes = execute(&scene, vec![plain.clone(), every.clone()], folder.path(), &settings);
+    let outcomes = execute(&context, vec![plain.clone(), every.clone()], folder.path(), &settings);
     assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
     let interval = |run: &Run| outcomes.get(run).expect("a result").number("timeline.interval");
     assert_eq!(interval(&every), Some(3e6));
@@ -389,11 +389,11 @@ fn a_run_with_a_finer_timeline_has_one_and_is_another() {
 #[test]
 fn a_run_that_is_broken_down_says_what_its_requests_waited_for_and_is_another() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let input = scene.input("writes").expect("the toy's input");
-    let plain = scene.run("toy", "none", input, "");
+    let context = context();
+    let input = context.input("writes").expect("the toy's input");
+    let plain = context.run("toy", "none", input, "");
     let broken_down = plain.clone().broken_down();
-    assert!(broken_down.command(&scene).contains(" --latency-breakdown "), "{}", broken_down.command(&scene));
+    assert!(broken_down.command(&context).contains(" --latency-breakdown "), "{}", broken_down.command(&context));
     let settings = Settings {
         jobs: 1,
         memory_bytes: 1 << 30,
@@ -401,7 +401,7 @@ fn a_run_that_is_broken_down_says_what_its_requests_waited_for_and_is_another() 
         stop: &AtomicBool::new(false),
         watch: &crate::Quiet,
     };
-    let outcomes = execute(&scene, vec![plain.clone(), broken_down.clone()], folder.path(), &settings);
+    let outcomes = execute(&context, vec![plain.clone(), broken_down.clone()], folder.path(), &settings);
     assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
     let parts = |run: &Run| outcomes.get(run).expect("a result").total("latency_breakdown.ops.write.mean.parts_ns");
     let mean = outcomes.get(&plain).and_then(|run| run.number("latency_ns.write.mean")).expect("a mean");
@@ -413,8 +413,8 @@ fn a_run_that_is_broken_down_says_what_its_requests_waited_for_and_is_another() 
 #[test]
 fn layers_that_the_paper_does_not_have_fail_their_run_alone_and_say_what_there_is() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let input = scene.input("writes").expect("the toy's input");
+    let context = context();
+    let input = context.input("writes").expect("the toy's input");
     let settings = Settings {
         jobs: 1,
         memory_bytes: 1 << 30,
@@ -422,8 +422,8 @@ fn layers_that_the_paper_does_not_have_fail_their_run_alone_and_say_what_there_i
         stop: &AtomicBool::new(false),
         watch: &crate::Quiet,
     };
-    let runs = ["lost", "lru"].map(|variant| scene.run("toy", variant, input, ""));
-    let outcomes = execute(&scene, runs.to_vec(), folder.path(), &settings);
+    let runs = ["lost", "lru"].map(|variant| context.run("toy", variant, input, ""));
+    let outcomes = execute(&context, runs.to_vec(), folder.path(), &settings);
     assert_eq!(outcomes.counts(), (1, 1, 0));
     let reason = &outcomes.failures()[0].reason;
     for part in ["papers/toy/experiment.toml", "'no-such-host.toml'", "scheduler.toml"] {
@@ -434,7 +434,7 @@ fn layers_that_the_paper_does_not_have_fail_their_run_alone_and_say_what_there_i
 #[test]
 fn layers_of_a_command_do_not_go_above_a_paper_whose_variants_have_their_own() {
     let host = ssdlab_host::Host::parse("[[layer]]\nkind = \"scheduler\"\n", "mine.toml").expect("a host");
-    let error = scene().put_above("mine.toml", host).expect_err("the toy has layers of its own");
+    let error = context().put_above("mine.toml", host).expect_err("the toy has layers of its own");
     for part in ["mine.toml", "variant 'layered'", "papers/toy/scheduler.toml"] {
         assert!(error.sentence.contains(part), "{part}: {}", error.sentence);
     }
@@ -443,10 +443,10 @@ fn layers_of_a_command_do_not_go_above_a_paper_whose_variants_have_their_own() {
 #[test]
 fn a_drive_aged_by_the_papers_job_file_has_been_written_as_it_says() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scene = scene();
-    let input = scene.input("writes").expect("the toy's input");
-    let run = scene.run("toy", "none", input, "").prepared(Preparation::Aged);
-    assert!(run.command(&scene).contains("--precondition papers/toy/ageing.fio"), "{}", run.command(&scene));
+    let context = context();
+    let input = context.input("writes").expect("the toy's input");
+    let run = context.run("toy", "none", input, "").prepared(Preparation::Aged);
+    assert!(run.command(&context).contains("--precondition papers/toy/ageing.fio"), "{}", run.command(&context));
     let settings = Settings {
         jobs: 1,
         memory_bytes: 1 << 30,
@@ -454,7 +454,7 @@ fn a_drive_aged_by_the_papers_job_file_has_been_written_as_it_says() {
         stop: &AtomicBool::new(false),
         watch: &crate::Quiet,
     };
-    let outcomes = execute(&scene, vec![run.clone()], folder.path(), &settings);
+    let outcomes = execute(&context, vec![run.clone()], folder.path(), &settings);
     let written = outcomes.get(&run).and_then(|run| run.number("precondition.written_bytes")).expect("a result");
     // 60 % in order and 48 % at random of 12 MiB, each in whole requests.
     let wanted = 1.08 * f64::from(12 << 20);

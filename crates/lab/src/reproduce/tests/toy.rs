@@ -1,6 +1,6 @@
 //! A paper of two figures that share runs, on a drive of 12 MiB.
 
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Paper, Point, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, Paper, PaperContext, Point, Run};
 
 const DRIVE: &str = r#"
 name = "toy"
@@ -103,9 +103,9 @@ pub(super) struct Means {
 }
 
 impl Means {
-    fn inputs<'s>(&self, scene: &'s Scene) -> impl Iterator<Item = &'s Input> {
+    fn inputs<'s>(&self, context: &'s PaperContext) -> impl Iterator<Item = &'s Input> {
         let only = self.only;
-        scene.inputs("paper").filter(move |input| only.is_none_or(|only| input.name == only))
+        context.inputs("paper").filter(move |input| only.is_none_or(|only| input.name == only))
     }
 }
 
@@ -130,16 +130,16 @@ impl Figure for Means {
         self.variants
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        let inputs = self.inputs(scene);
-        inputs.flat_map(|input| self.variants.iter().map(|variant| scene.run("toy", variant, input, ""))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        let inputs = self.inputs(context);
+        inputs.flat_map(|input| self.variants.iter().map(|variant| context.run("toy", variant, input, ""))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in self.inputs(scene) {
+        for input in self.inputs(context) {
             for &series in self.variants {
-                let measured = outcomes.get(&scene.run("toy", series, input, ""));
+                let measured = outcomes.get(&context.run("toy", series, input, ""));
                 let Some(value) = measured.and_then(|run| run.number("latency_ns.all.mean")) else { continue };
                 drawn.points.push(Point {
                     workload: input.name.clone(),

@@ -2,7 +2,7 @@
 //! queue, and how MV-FTL merges and compacts.
 
 use super::common::{figure, flash_writes, less, mean_latency, point, replays};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run};
 
 pub(super) struct Choices;
 
@@ -58,19 +58,19 @@ impl Figure for Choices {
         &["Baseline", "gain of WAFLASH", "flash writes more"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let mut runs = Vec::new();
-        for (input, choice, replay, _) in cases(scene) {
-            runs.extend(["Baseline", "WAFLASH"].map(|variant| run(scene, variant, input, choice, &replay)));
+        for (input, choice, replay, _) in cases(context) {
+            runs.extend(["Baseline", "WAFLASH"].map(|variant| run(context, variant, input, choice, &replay)));
         }
         runs
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, choice, replay, how) in cases(scene) {
+        for (input, choice, replay, how) in cases(context) {
             let setting = format!("{how}, {}", choice.name);
-            let run = |variant| run(scene, variant, input, choice, &replay);
+            let run = |variant| run(context, variant, input, choice, &replay);
             if let Some(value) = figure(outcomes, &run("Baseline"), mean_latency) {
                 drawn.points.push(point(input, choice.page, &setting, "Baseline", value / 1e3, "us"));
             }
@@ -86,18 +86,18 @@ impl Figure for Choices {
     }
 }
 
-fn cases(scene: &Scene) -> Vec<(&Input, &'static Choice, String, &'static str)> {
+fn cases(context: &PaperContext) -> Vec<(&Input, &'static Choice, String, &'static str)> {
     let mut cases = Vec::new();
-    for input in TOLD_BY.iter().filter_map(|name| scene.input(name)).chain(scene.inputs("excerpt").take(1)) {
-        for (replay, how) in replays(scene, input) {
+    for input in TOLD_BY.iter().filter_map(|name| context.input(name)).chain(context.inputs("excerpt").take(1)) {
+        for (replay, how) in replays(context, input) {
             cases.extend(CHOICES.iter().map(|choice| (input, choice, replay.clone(), how)));
         }
     }
     cases
 }
 
-fn run(scene: &Scene, variant: &str, input: &Input, choice: &Choice, replay: &str) -> Run {
-    let run = scene.run(choice.page, variant, input, replay).prepared(choice.age);
+fn run(context: &PaperContext, variant: &str, input: &Input, choice: &Choice, replay: &str) -> Run {
+    let run = context.run(choice.page, variant, input, replay).prepared(choice.age);
     let alone = if variant == "WAFLASH" { choice.waflash } else { &[] };
     choice.drive.iter().chain(alone).fold(run, |run, set| run.with(*set))
 }

@@ -1,6 +1,6 @@
 //! What several figures need: the workloads, the two ways of sending them, gains, and where results have a figure.
 
-use crate::reproduce::{Input, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Input, Measured, Outcomes, PaperContext, Run};
 
 pub(super) use crate::reproduce::point;
 
@@ -8,8 +8,8 @@ pub(super) use crate::reproduce::point;
 pub(super) const PAGE: &str = "8k";
 
 /// A buffer of so many MB, in proportion to the size of the runs. A smoke test has it as it is.
-pub(super) fn buffer(scene: &Scene, mb: u64) -> String {
-    format!("buffer.size={}m", scene.sized(mb << 20) >> 20)
+pub(super) fn buffer(context: &PaperContext, mb: u64) -> String {
+    format!("buffer.size={}m", context.sized(mb << 20) >> 20)
 }
 
 /// How inputs are sent, as settings.
@@ -25,23 +25,23 @@ const LOAD: f64 = 0.5;
 /// 64 planes idle nearly all the time. So that congestion, which all of the paper is about, is seen as well, the second
 /// shrinks all times alike until the pages that the trace asks for, one transfer each, keep the channels at work for half of the time
 /// (at pages of 8 KB; the factor is the same for all page sizes, so that the trace is the same).
-pub(super) fn replays(scene: &Scene, input: &Input) -> Vec<Replay> {
+pub(super) fn replays(context: &PaperContext, input: &Input) -> Vec<Replay> {
     let mut replays = vec![("timed".to_string(), SETTINGS[0])];
-    if let Some(factor) = half_loaded(scene, input) {
+    if let Some(factor) = half_loaded(context, input) {
         replays.push((format!("timed*{factor:.6}"), SETTINGS[1]));
     }
     replays
 }
 
 /// The factor on all times for that.
-pub(super) fn half_loaded(scene: &Scene, input: &Input) -> Option<f64> {
-    loaded(scene, input, LOAD)
+pub(super) fn half_loaded(context: &PaperContext, input: &Input) -> Option<f64> {
+    loaded(context, input, LOAD)
 }
 
 /// The factor on all times with which an input asks for the share `wanted` of the channels' time; nothing for one that is
 /// too dense already, or has no times.
-pub(super) fn loaded(scene: &Scene, input: &Input, wanted: f64) -> Option<f64> {
-    let drive = scene.drive(PAGE).ok()?;
+pub(super) fn loaded(context: &PaperContext, input: &Input, wanted: f64) -> Option<f64> {
+    let drive = context.drive(PAGE).ok()?;
     let pages_per_second = input.survey.as_ref()?.pages_per_second(PAGE)?;
     let transfer_s = drive.flash.timing.transfer.0 as f64 / 1e9;
     let load = pages_per_second * transfer_s / f64::from(drive.flash.geometry.channels);
@@ -51,26 +51,26 @@ pub(super) fn loaded(scene: &Scene, input: &Input, wanted: f64) -> Option<f64> {
 }
 
 /// The paper's workloads as far as they are there: models, then excerpts of the real ones.
-pub(super) fn workloads(scene: &Scene) -> impl Iterator<Item = &Input> {
-    scene.inputs("paper").chain(scene.inputs("excerpt"))
+pub(super) fn workloads(context: &PaperContext) -> impl Iterator<Item = &Input> {
+    context.inputs("paper").chain(context.inputs("excerpt"))
 }
 
 /// Every workload with each way of sending it.
-pub(super) fn sent(scene: &Scene) -> Vec<(&Input, String, &'static str)> {
-    let each = |input| replays(scene, input).into_iter().map(move |(replay, setting)| (input, replay, setting));
-    workloads(scene).flat_map(each).collect()
+pub(super) fn sent(context: &PaperContext) -> Vec<(&Input, String, &'static str)> {
+    let each = |input| replays(context, input).into_iter().map(move |(replay, setting)| (input, replay, setting));
+    workloads(context).flat_map(each).collect()
 }
 
 /// Every workload but the excerpts, with each way of sending it: for figures that vary something else as well.
-pub(super) fn sent_papers(scene: &Scene) -> Vec<(&Input, String, &'static str)> {
-    sent(scene).into_iter().filter(|(input, _, _)| input.group == "paper").collect()
+pub(super) fn sent_papers(context: &PaperContext) -> Vec<(&Input, String, &'static str)> {
+    sent(context).into_iter().filter(|(input, _, _)| input.group == "paper").collect()
 }
 
 /// The runs of `variants` at one page size, for every workload and way of sending it.
-pub(super) fn runs_at(scene: &Scene, page: &str, variants: &[&str]) -> Vec<Run> {
+pub(super) fn runs_at(context: &PaperContext, page: &str, variants: &[&str]) -> Vec<Run> {
     let mut runs = Vec::new();
-    for (input, replay, _) in sent(scene) {
-        runs.extend(variants.iter().map(|variant| scene.run(page, variant, input, &replay)));
+    for (input, replay, _) in sent(context) {
+        runs.extend(variants.iter().map(|variant| context.run(page, variant, input, &replay)));
     }
     runs
 }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn the_middle_size_is_a_quarter_of_requests_footprints_buffers_and_drives_as_loaded() {
         // Without traces: the models.
-        let open = |size| Scene::open(&PAPER, &Library::default(), size).expect("the paper's data is right");
+        let open = |size| PaperContext::open(&PAPER, &Library::default(), size).expect("the paper's data is right");
         let [whole, middle] = [Size::Full, Size::Middle].map(open);
         for (all, part) in workloads(&whole).zip(workloads(&middle)) {
             let [all_of, part_of] = [all, part].map(|input| input.survey.as_ref().expect("a model is there").clone());
@@ -138,15 +138,17 @@ mod tests {
             assert!((3.75..4.05).contains(&requests), "{}: {requests} times the requests", all.name);
             let touched = all_of.space_bytes as f64 / part_of.space_bytes as f64;
             assert!((3.0..4.5).contains(&touched), "{}: {touched} times the space", all.name);
-            let [all_of, part_of] = [(&whole, all), (&middle, part)].map(|(scene, input)| half_loaded(scene, input));
+            let [all_of, part_of] =
+                [(&whole, all), (&middle, part)].map(|(context, input)| half_loaded(context, input));
             let faster = all_of.expect("a factor") / part_of.expect("a factor");
             assert!((0.8..1.25).contains(&faster), "{}: half loaded is {faster} times as fast", all.name);
         }
         let mut compared = 0;
         for figure in PAPER.figures {
             for (all, part) in figure.runs(&whole).iter().zip(figure.runs(&middle)) {
-                let [all_of, part_of] = [(&whole, all), (&middle, &part)]
-                    .map(|(scene, run)| scene.config(run).unwrap_or_else(|error| panic!("{}: {error}", figure.id())));
+                let [all_of, part_of] = [(&whole, all), (&middle, &part)].map(|(context, run)| {
+                    context.config(run).unwrap_or_else(|error| panic!("{}: {error}", figure.id()))
+                });
                 assert_eq!((&all.input, all.preparation), (&part.input, part.preparation), "{}", figure.id());
                 assert_eq!(all_of.buffer.bytes, 4 * part_of.buffer.bytes, "{}: {part}", figure.id());
                 let [blocks, of_part] = [all_of, part_of].map(|drive| drive.flash.geometry.blocks_per_plane);

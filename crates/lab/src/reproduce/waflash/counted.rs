@@ -3,7 +3,7 @@
 use super::common::{
     PAGE, SETTINGS, additional_reads, events, figure, flash_writes, less, partial_page_writes, point, runs_at, sent,
 };
-use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, PaperContext, Run};
 
 /// Partial pages written to flash, which PC-LRU makes fewer.
 pub(super) static FIGURE11: Counted = Counted {
@@ -85,14 +85,14 @@ impl Figure for Counted {
         self.series
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        runs_at(scene, PAGE, &VARIANTS)
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        runs_at(context, PAGE, &VARIANTS)
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(scene) {
-            let run = |variant| scene.run(PAGE, variant, input, &replay);
+        for (input, replay, setting) in sent(context) {
+            let run = |variant| context.run(PAGE, variant, input, &replay);
             for variant in VARIANTS {
                 if let Some(value) = figure(outcomes, &run(variant), self.read) {
                     drawn.points.push(point(input, PAGE, setting, variant, value, "pages"));

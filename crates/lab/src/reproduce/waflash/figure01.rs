@@ -1,7 +1,7 @@
 //! Figure 1: the share of unaligned writes at 4, 8 and 16 KB.
 
 use super::common::{point, workloads};
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene, leading_number};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run, leading_number};
 
 pub(super) struct Figure01;
 
@@ -32,13 +32,13 @@ impl Figure for Figure01 {
         &[UNALIGNED, AVERAGED]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for input in workloads(scene).chain(scene.inputs("recording")) {
+        for input in workloads(context).chain(context.inputs("recording")) {
             for page in ["4k", "8k", "16k"] {
                 let Some(share) = input.survey.as_ref().and_then(|survey| survey.unaligned_percent(page)) else {
                     continue;

@@ -1,7 +1,7 @@
 //! Figure 2: the latency of reads and of writes against the share of unaligned writes.
 
 use super::common::{PAGE, figure, point, replays};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, Run, Scale, Scene, leading_number};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, PaperContext, Run, Scale, leading_number};
 
 pub(super) struct Figure02;
 
@@ -43,27 +43,27 @@ impl Figure for Figure02 {
         &["read p90", "read p95", "write p90", "write p95", "p90 against none", "p95 against none"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let mut runs = Vec::new();
-        let Some(none) = scene.input("0 %") else { return runs };
-        for (replay, _) in replays(scene, none) {
+        let Some(none) = context.input("0 %") else { return runs };
+        for (replay, _) in replays(context, none) {
             for buffered in [true, false] {
-                runs.extend(scene.inputs("figure2").map(|input| run(scene, input, &replay, buffered)));
+                runs.extend(context.inputs("figure2").map(|input| run(context, input, &replay, buffered)));
             }
         }
         runs
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let Some(none) = scene.input("0 %") else { return drawn };
+        let Some(none) = context.input("0 %") else { return drawn };
         // All shares at one rate: that of the one without unaligned writes.
-        for (replay, how) in replays(scene, none) {
+        for (replay, how) in replays(context, none) {
             for buffered in [true, false] {
                 let setting = format!("{how}, {}", if buffered { "64 MB buffer" } else { "no buffer" });
-                let base = run(scene, none, &replay, buffered);
-                for input in scene.inputs("figure2") {
-                    let of_share = run(scene, input, &replay, buffered);
+                let base = run(context, none, &replay, buffered);
+                for input in context.inputs("figure2") {
+                    let of_share = run(context, input, &replay, buffered);
                     for (series, unit, read) in COLUMNS {
                         if let Some(value) = figure(outcomes, &of_share, read) {
                             drawn.points.push(row(input, &setting, series, value, unit));
@@ -86,10 +86,10 @@ impl Figure for Figure02 {
                     Some((percentile.to_string(), share))
                 });
                 for (kind, title) in [("read", "(a) reads"), ("write", "(b) writes")] {
-                    let curves: Vec<Curve> = scene
+                    let curves: Vec<Curve> = context
                         .inputs("figure2")
                         .filter_map(|input| {
-                            let measured = outcomes.get(&run(scene, input, &replay, buffered))?;
+                            let measured = outcomes.get(&run(context, input, &replay, buffered))?;
                             Some(Curve { name: input.name.clone(), points: measured.distribution(kind)? })
                         })
                         .collect();
@@ -111,8 +111,8 @@ impl Figure for Figure02 {
     }
 }
 
-fn run(scene: &Scene, input: &crate::reproduce::Input, replay: &str, buffered: bool) -> Run {
-    let run = scene.run(PAGE, "Baseline", input, replay);
+fn run(context: &PaperContext, input: &crate::reproduce::Input, replay: &str, buffered: bool) -> Run {
+    let run = context.run(PAGE, "Baseline", input, replay);
     if buffered { run } else { run.with("buffer.policy=none") }
 }
 

@@ -2,7 +2,7 @@
 
 use super::common::{SETTINGS, events, half_loaded, less, mean_latency, point, runs_at, sent, workloads};
 use crate::reproduce::grid::number;
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure08;
 
@@ -34,23 +34,23 @@ impl Figure for Figure08 {
         &FEATURES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        ["8k", "4k", "16k"].into_iter().flat_map(|page| runs_at(scene, page, &VARIANTS)).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        ["8k", "4k", "16k"].into_iter().flat_map(|page| runs_at(context, page, &VARIANTS)).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let factors: Vec<String> = workloads(scene)
-            .filter_map(|input| Some(format!("{} {}", input.name, number(1.0 / half_loaded(scene, input)?, ""))))
+        let factors: Vec<String> = workloads(context)
+            .filter_map(|input| Some(format!("{} {}", input.name, number(1.0 / half_loaded(context, input)?, ""))))
             .collect();
         if !factors.is_empty() {
             drawn.remark(format!("half loaded is so many times as fast as the true times: {}", factors.join(", ")));
         }
         for page in ["4k", "8k", "16k"] {
-            for (input, replay, setting) in sent(scene) {
-                let base = scene.run(page, "Baseline", input, &replay);
+            for (input, replay, setting) in sent(context) {
+                let base = context.run(page, "Baseline", input, &replay);
                 for feature in FEATURES {
-                    let run = scene.run(page, feature, input, &replay);
+                    let run = context.run(page, feature, input, &replay);
                     if let Some(value) = less(outcomes, &base, &run, mean_latency) {
                         let point = point(input, page, setting, feature, value, "%");
                         drawn.points.push(point.of_events(events(outcomes, &base)));

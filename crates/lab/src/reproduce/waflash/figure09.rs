@@ -1,7 +1,7 @@
 //! Figure 9: the distribution of latencies at 8 KB.
 
 use super::common::{PAGE, SETTINGS, events, less, mean_latency, p95_latency, point, runs_at, sent};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Outcomes, Run, Scene};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure09;
 
@@ -29,15 +29,15 @@ impl Figure for Figure09 {
         &["mean gain", "p95 gain", "p95 gain over mean gain"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        runs_at(scene, PAGE, &VARIANTS)
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        runs_at(context, PAGE, &VARIANTS)
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(scene) {
-            let base = scene.run(PAGE, "Baseline", input, &replay);
-            let ours = scene.run(PAGE, "WAFLASH", input, &replay);
+        for (input, replay, setting) in sent(context) {
+            let base = context.run(PAGE, "Baseline", input, &replay);
+            let ours = context.run(PAGE, "WAFLASH", input, &replay);
             let mean = less(outcomes, &base, &ours, mean_latency);
             let p95 = less(outcomes, &base, &ours, p95_latency);
             if let (Some(mean), Some(p95)) = (mean, p95) {
@@ -50,7 +50,7 @@ impl Figure for Figure09 {
             let curves: Vec<Curve> = VARIANTS
                 .into_iter()
                 .filter_map(|variant| {
-                    let measured = outcomes.get(&scene.run(PAGE, variant, input, &replay))?;
+                    let measured = outcomes.get(&context.run(PAGE, variant, input, &replay))?;
                     Some(Curve { name: variant.to_string(), points: measured.distribution("all")? })
                 })
                 .collect();

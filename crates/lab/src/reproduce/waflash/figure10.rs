@@ -1,7 +1,7 @@
 //! Figure 10: the share of partial pages in the buffer over time.
 
 use super::common::{PAGE, SETTINGS, events, point, runs_at, sent};
-use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Curve, Curves, Drawn, Figure, Measured, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure10;
 
@@ -26,17 +26,17 @@ impl Figure for Figure10 {
         &["Baseline", "PC-LRU", "PC-LRU over Baseline"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        runs_at(scene, PAGE, &VARIANTS)
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        runs_at(context, PAGE, &VARIANTS)
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(scene) {
+        for (input, replay, setting) in sent(context) {
             let mut means = Vec::new();
             let mut curves = Vec::new();
             for variant in VARIANTS {
-                let Some(line) = outcomes.get(&scene.run(PAGE, variant, input, &replay)).and_then(share) else {
+                let Some(line) = outcomes.get(&context.run(PAGE, variant, input, &replay)).and_then(share) else {
                     continue;
                 };
                 if let Some(mean) = line.mean {
@@ -47,7 +47,7 @@ impl Figure for Figure10 {
             }
             if let [base, ours] = means[..] {
                 let point = point(input, PAGE, setting, "PC-LRU over Baseline", ours - base, "%");
-                drawn.points.push(point.of_events(events(outcomes, &scene.run(PAGE, "Baseline", input, &replay))));
+                drawn.points.push(point.of_events(events(outcomes, &context.run(PAGE, "Baseline", input, &replay))));
             }
             if !curves.is_empty() {
                 drawn.curves.push(Curves {

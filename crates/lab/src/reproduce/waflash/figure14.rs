@@ -1,7 +1,7 @@
 //! Figure 14: PC-LRU against MCA, the buffer that also knows partial pages (section 5.3).
 
 use super::common::{PAGE, SETTINGS, events, figure, less, mean_latency, point, runs_at, sent};
-use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure14;
 
@@ -74,14 +74,14 @@ impl Figure for Figure14 {
         ]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        runs_at(scene, PAGE, &["Baseline", "PC-LRU", "MCA"])
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        runs_at(context, PAGE, &["Baseline", "PC-LRU", "MCA"])
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(scene) {
-            let run = |variant| scene.run(PAGE, variant, input, &replay);
+        for (input, replay, setting) in sent(context) {
+            let run = |variant| context.run(PAGE, variant, input, &replay);
             let mut add_of = |series, value: Option<f64>, unit, events| {
                 if let Some(value) = value {
                     drawn.points.push(point(input, PAGE, setting, series, value, unit).of_events(events));

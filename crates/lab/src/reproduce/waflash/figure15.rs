@@ -1,7 +1,7 @@
 //! Figure 15: buffers of 16 to 256 MB.
 
 use super::common::{PAGE, SETTINGS, buffer, events, figure, less, mean_latency, point, sent_papers};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Point, Run, Scale, Scene, leading_number};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Point, Run, Scale, leading_number};
 
 pub(super) struct Figure15;
 
@@ -30,18 +30,18 @@ impl Figure for Figure15 {
         &["Baseline", "PC-LRU", "gain of PC-LRU"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let mut runs = Vec::new();
-        for (input, replay, size, _) in cases(scene) {
-            runs.extend(["Baseline", "PC-LRU"].map(|variant| run(scene, variant, input, &replay, size)));
+        for (input, replay, size, _) in cases(context) {
+            runs.extend(["Baseline", "PC-LRU"].map(|variant| run(context, variant, input, &replay, size)));
         }
         runs
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, replay, size, setting) in cases(scene) {
-            let run = |variant| run(scene, variant, input, &replay, size);
+        for (input, replay, size, setting) in cases(context) {
+            let run = |variant| run(context, variant, input, &replay, size);
             for series in ["Baseline", "PC-LRU"] {
                 if let Some(value) = figure(outcomes, &run(series), mean_latency) {
                     drawn.points.push(point(input, PAGE, &setting, series, value / 1e3, "us"));
@@ -57,7 +57,7 @@ impl Figure for Figure15 {
                 let (setting, size) = point.setting.split_once(", ")?;
                 leading_number(size).filter(|_| setting == how && point.unit == unit)
             };
-            for input in scene.inputs("paper") {
+            for input in context.inputs("paper") {
                 let axes = ["buffer, MB", "mean latency, us"];
                 drawn.lines(format!("{}, {how}", input.name), Scale::Log, axes, |point| {
                     let size = size(point, "us").filter(|_| point.workload == input.name)?;
@@ -76,14 +76,14 @@ impl Figure for Figure15 {
 /// An input, how it is sent, the buffer in MB, and the setting.
 type Case<'s> = (&'s Input, String, u64, String);
 
-fn cases(scene: &Scene) -> Vec<Case<'_>> {
+fn cases(context: &PaperContext) -> Vec<Case<'_>> {
     let mut cases = Vec::new();
-    for (input, replay, how) in sent_papers(scene) {
+    for (input, replay, how) in sent_papers(context) {
         cases.extend(SIZES.map(|size| (input, replay.clone(), size, format!("{how}, {size}MB"))));
     }
     cases
 }
 
-fn run(scene: &Scene, variant: &str, input: &Input, replay: &str, size: u64) -> Run {
-    scene.run(PAGE, variant, input, replay).with(buffer(scene, size))
+fn run(context: &PaperContext, variant: &str, input: &Input, replay: &str, size: u64) -> Run {
+    context.run(PAGE, variant, input, replay).with(buffer(context, size))
 }

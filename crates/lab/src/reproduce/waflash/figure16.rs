@@ -1,7 +1,7 @@
 //! Figure 16: SLC and TLC chips.
 
 use super::common::{PAGE, SETTINGS, events, less, mean_latency, point, sent_papers};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run};
 
 pub(super) struct Figure16;
 
@@ -27,18 +27,18 @@ impl Figure for Figure16 {
         &["gain of WAFLASH"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let mut runs = Vec::new();
-        for (input, replay, _, sets) in cases(scene) {
-            runs.extend(["Baseline", "WAFLASH"].map(|variant| run(scene, variant, input, &replay, sets)));
+        for (input, replay, _, sets) in cases(context) {
+            runs.extend(["Baseline", "WAFLASH"].map(|variant| run(context, variant, input, &replay, sets)));
         }
         runs
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, replay, setting, sets) in cases(scene) {
-            let run = |variant| run(scene, variant, input, &replay, sets);
+        for (input, replay, setting, sets) in cases(context) {
+            let run = |variant| run(context, variant, input, &replay, sets);
             if let Some(value) = less(outcomes, &run("Baseline"), &run("WAFLASH"), mean_latency) {
                 let point = point(input, PAGE, &setting, "gain of WAFLASH", value, "%");
                 drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
@@ -54,14 +54,14 @@ impl Figure for Figure16 {
     }
 }
 
-fn cases(scene: &Scene) -> Vec<(&Input, String, String, &'static [&'static str])> {
+fn cases(context: &PaperContext) -> Vec<(&Input, String, String, &'static [&'static str])> {
     let mut cases = Vec::new();
-    for (input, replay, how) in sent_papers(scene) {
+    for (input, replay, how) in sent_papers(context) {
         cases.extend(CELLS.map(|(cell, sets)| (input, replay.clone(), format!("{cell}, {how}"), sets)));
     }
     cases
 }
 
-fn run(scene: &Scene, variant: &str, input: &Input, replay: &str, sets: &[&str]) -> Run {
-    sets.iter().fold(scene.run(PAGE, variant, input, replay), |run, set| run.with(*set))
+fn run(context: &PaperContext, variant: &str, input: &Input, replay: &str, sets: &[&str]) -> Run {
+    sets.iter().fold(context.run(PAGE, variant, input, replay), |run, set| run.with(*set))
 }

@@ -1,7 +1,7 @@
 //! Figure 17: Filebench at pages of 16 KB, recorded once and replayed on both drives.
 
 use super::common::{additional_reads, figure, flash_writes, less, partial_page_writes, point};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Point, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Point, Run};
 
 pub(super) struct Figure17;
 
@@ -53,20 +53,20 @@ impl Figure for Figure17 {
         ]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        let inputs = SETTINGS.iter().flat_map(|(group, _)| scene.inputs(group));
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        let inputs = SETTINGS.iter().flat_map(|(group, _)| context.inputs(group));
         let runs = inputs.flat_map(|input| {
-            let paper = ["VSSIM", "WAFLASH"].map(|variant| run(scene, variant, input));
-            paper.into_iter().chain([out_of_band(scene, input)])
+            let paper = ["VSSIM", "WAFLASH"].map(|variant| run(context, variant, input));
+            paper.into_iter().chain([out_of_band(context, input)])
         });
         runs.collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for (group, setting) in SETTINGS {
-            for input in scene.inputs(group) {
-                drawn.points.extend(points(scene, outcomes, input, setting).into_iter().flatten());
+            for input in context.inputs(group) {
+                drawn.points.extend(points(context, outcomes, input, setting).into_iter().flatten());
             }
         }
         for (_, setting) in SETTINGS {
@@ -84,8 +84,8 @@ impl Figure for Figure17 {
 }
 
 /// A row: the requests a second, and where a difference comes from.
-fn points(scene: &Scene, outcomes: &Outcomes, input: &Input, setting: &str) -> [Option<Point>; 8] {
-    let (base, ours) = (run(scene, "VSSIM", input), run(scene, "WAFLASH", input));
+fn points(context: &PaperContext, outcomes: &Outcomes, input: &Input, setting: &str) -> [Option<Point>; 8] {
+    let (base, ours) = (run(context, "VSSIM", input), run(context, "WAFLASH", input));
     let of_row = |series, value: Option<f64>, unit| {
         let workload = input.stands_for.clone();
         Some(Point { workload, ..point(input, "16k", setting, series, value?, unit) })
@@ -94,7 +94,7 @@ fn points(scene: &Scene, outcomes: &Outcomes, input: &Input, setting: &str) -> [
     let gained = |ours: Option<f64>| {
         base_rate.zip(ours).filter(|(base, _)| *base > 0.0).map(|(base, ours)| 100.0 * (ours / base - 1.0))
     };
-    let other = figure(outcomes, &out_of_band(scene, input), rate);
+    let other = figure(outcomes, &out_of_band(context, input), rate);
     let saved = |read| less(outcomes, &base, &ours, read);
     [
         of_row("Baseline", base_rate.map(f64::round), "requests/s"),
@@ -109,8 +109,8 @@ fn points(scene: &Scene, outcomes: &Outcomes, input: &Input, setting: &str) -> [
 }
 
 /// WAFLASH with the index of compacted pages in their OOB area, as section 5.6 allows: two halves of pages fit into one.
-fn out_of_band(scene: &Scene, input: &Input) -> Run {
-    run(scene, "WAFLASH", input).with("ftl.compaction_index=oob")
+fn out_of_band(context: &PaperContext, input: &Input) -> Run {
+    run(context, "WAFLASH", input).with("ftl.compaction_index=oob")
 }
 
 fn rate(run: &Measured) -> Option<f64> {
@@ -123,7 +123,7 @@ fn partial_share(run: &Measured) -> Option<f64> {
     Some(100.0 * partial_page_writes(run)? / writes)
 }
 
-fn run(scene: &Scene, variant: &str, input: &Input) -> Run {
-    let run = scene.run("16k", variant, input, depth(input));
-    if scene.is_quick() { run } else { run.with(CAPACITY) }
+fn run(context: &PaperContext, variant: &str, input: &Input) -> Run {
+    let run = context.run("16k", variant, input, depth(input));
+    if context.is_quick() { run } else { run.with(CAPACITY) }
 }

@@ -1,7 +1,7 @@
 //! Our own finding: where WAFLASH does not pay, and what it costs in flash writes, memory and the latency of reads.
 
 use super::common::{PAGE, figure, flash_writes, less, mean_latency, point, sent};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run};
 
 pub(super) struct Findings;
 
@@ -55,16 +55,16 @@ impl Figure for Findings {
         ]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        let runs = cases(scene).into_iter();
-        runs.flat_map(|case| ["Baseline", "WAFLASH"].map(|variant| run(scene, variant, &case))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        let runs = cases(context).into_iter();
+        runs.flat_map(|case| ["Baseline", "WAFLASH"].map(|variant| run(context, variant, &case))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for case in cases(scene) {
+        for case in cases(context) {
             let (input, _, setting, ..) = case;
-            let (base, ours) = (run(scene, "Baseline", &case), run(scene, "WAFLASH", &case));
+            let (base, ours) = (run(context, "Baseline", &case), run(context, "WAFLASH", &case));
             for (series, read) in LESS {
                 if let Some(value) = less(outcomes, &base, &ours, read) {
                     drawn.points.push(point(input, PAGE, setting, series, value, "%"));
@@ -89,10 +89,10 @@ impl Figure for Findings {
 /// Input, replay, what tables call it, whether the drive is small, and what is set on WAFLASH besides.
 type Case<'s> = (&'s Input, String, &'static str, bool, &'static [&'static str]);
 
-fn cases(scene: &Scene) -> Vec<Case<'_>> {
+fn cases(context: &PaperContext) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> =
-        sent(scene).into_iter().map(|(input, replay, setting)| (input, replay, setting, false, &[][..])).collect();
-    for input in scene.inputs("recording") {
+        sent(context).into_iter().map(|(input, replay, setting)| (input, replay, setting, false, &[][..])).collect();
+    for input in context.inputs("recording") {
         cases.push((input, "closed:8".to_string(), "small drive", true, &[]));
         let out_of_band: &[&str] = &["ftl.compaction_index=oob"];
         cases.push((input, "closed:8".to_string(), "small drive, index out of band", true, out_of_band));
@@ -101,11 +101,11 @@ fn cases(scene: &Scene) -> Vec<Case<'_>> {
     cases
 }
 
-fn run(scene: &Scene, variant: &str, case: &Case<'_>) -> Run {
+fn run(context: &PaperContext, variant: &str, case: &Case<'_>) -> Run {
     let (input, replay, _, small, besides) = case;
     let besides = if variant == "WAFLASH" { *besides } else { &[] };
-    let run = besides.iter().fold(scene.run(PAGE, variant, input, replay), |run, set| run.with(*set));
-    if !*small || scene.is_quick() {
+    let run = besides.iter().fold(context.run(PAGE, variant, input, replay), |run, set| run.with(*set));
+    if !*small || context.is_quick() {
         return run;
     }
     let run = SMALL.iter().fold(run, |run, set| run.with(*set));

@@ -1,7 +1,7 @@
 //! Beyond the paper: the gain by how much of the channels' time a trace asks for.
 
 use super::common::{PAGE, less, loaded, mean_latency, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scale, Scene, leading_number};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, Scale, leading_number};
 
 pub(super) struct Load;
 
@@ -28,25 +28,25 @@ impl Figure for Load {
         &SERIES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
         let mut runs = Vec::new();
-        for (input, _, replay) in cases(scene) {
-            runs.extend(["Baseline"].iter().chain(&SERIES).map(|variant| scene.run(PAGE, variant, input, &replay)));
+        for (input, _, replay) in cases(context) {
+            runs.extend(["Baseline"].iter().chain(&SERIES).map(|variant| context.run(PAGE, variant, input, &replay)));
         }
         runs
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, load, replay) in cases(scene) {
-            let base = scene.run(PAGE, "Baseline", input, &replay);
+        for (input, load, replay) in cases(context) {
+            let base = context.run(PAGE, "Baseline", input, &replay);
             for series in SERIES {
-                let ours = scene.run(PAGE, series, input, &replay);
+                let ours = context.run(PAGE, series, input, &replay);
                 let Some(gain) = less(outcomes, &base, &ours, mean_latency) else { continue };
                 drawn.points.push(point(input, PAGE, &format!("{load} %"), series, gain, "%"));
             }
         }
-        for input in scene.inputs("paper") {
+        for input in context.inputs("paper") {
             let axes = ["load, % of the channels' time", "mean latency reduced by, %"];
             drawn.lines(input.name.clone(), Scale::Linear, axes, |point| {
                 let load = leading_number(&point.setting).filter(|_| point.workload == input.name)?;
@@ -58,11 +58,11 @@ impl Figure for Load {
 }
 
 /// Models at each load that is above their own.
-fn cases(scene: &Scene) -> Vec<(&Input, u32, String)> {
+fn cases(context: &PaperContext) -> Vec<(&Input, u32, String)> {
     let mut cases = Vec::new();
-    for input in scene.inputs("paper") {
+    for input in context.inputs("paper") {
         for load in LOADS {
-            if let Some(factor) = loaded(scene, input, f64::from(load) / 100.0) {
+            if let Some(factor) = loaded(context, input, f64::from(load) / 100.0) {
                 cases.push((input, load, format!("timed*{factor:.6}")));
             }
         }

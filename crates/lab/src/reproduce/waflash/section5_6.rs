@@ -1,7 +1,7 @@
 //! Section 5.6: what WAFLASH costs in memory and in flash.
 
 use super::common::{buffer, figure, point};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Point, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Point, Run};
 
 pub(super) struct Section56;
 
@@ -48,14 +48,14 @@ impl Figure for Section56 {
         ]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        input(scene).into_iter().flat_map(|input| ["4k", "16k"].map(|page| run(scene, page, input))).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        input(context).into_iter().flat_map(|input| ["4k", "16k"].map(|page| run(context, page, input))).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for page in ["4k", "8k", "16k"] {
-            let Ok(drive) = scene.drive(page) else { continue };
+            let Ok(drive) = context.drive(page) else { continue };
             let page_bytes = f64::from(drive.flash.geometry.page_bytes);
             let ppn = (drive.flash.geometry.bytes() as f64 / page_bytes).log2().ceil();
             let mut add = |series, value, unit| {
@@ -76,10 +76,10 @@ impl Figure for Section56 {
             add("a triple", TRIPLE_BYTES, "bytes");
             add("triples of a page", 100.0 * TRIPLE_BYTES / page_bytes, "%");
         }
-        let Some(input) = input(scene) else { return drawn };
+        let Some(input) = input(context) else { return drawn };
         for page in ["4k", "16k"] {
-            let run = run(scene, page, input);
-            let Ok(drive) = scene.config(&run) else { continue };
+            let run = run(context, page, input);
+            let Ok(drive) = context.config(&run) else { continue };
             let keys: [Column; 2] = [
                 ("PC-LRU's tracking", |run| run.number("memory.buffer_distance_bytes")),
                 ("all of the buffer's bookkeeping", |run| {
@@ -100,10 +100,10 @@ impl Figure for Section56 {
 }
 
 /// A workload with many partial pages.
-fn input(scene: &Scene) -> Option<&Input> {
-    scene.input("unaligned fio").or_else(|| super::common::workloads(scene).next())
+fn input(context: &PaperContext) -> Option<&Input> {
+    context.input("unaligned fio").or_else(|| super::common::workloads(context).next())
 }
 
-fn run(scene: &Scene, page: &str, input: &Input) -> Run {
-    scene.run(page, "PC-LRU", input, "timed").with(buffer(scene, BUFFER))
+fn run(context: &PaperContext, page: &str, input: &Input) -> Run {
+    context.run(page, "PC-LRU", input, "timed").with(buffer(context, BUFFER))
 }

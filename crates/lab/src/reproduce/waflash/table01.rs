@@ -1,6 +1,6 @@
 //! Table 1: the drive at each page size, as the descriptions that ship resolve.
 
-use crate::reproduce::{Drawn, Figure, Outcomes, Point, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Point, Run, names};
 
 pub(super) struct Table01;
 
@@ -50,17 +50,17 @@ impl Figure for Table01 {
         &NAMES
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for page in ["4k", "8k", "16k"] {
-            let Ok(drive) = scene.drive(page) else { continue };
+            let Ok(drive) = context.drive(page) else { continue };
             for (series, unit, read) in COLUMNS {
                 drawn.points.push(Point {
-                    workload: scene.experiment.drives.get(page).cloned().unwrap_or_default(),
+                    workload: context.experiment.drives.get(page).cloned().unwrap_or_default(),
                     page_size: page.to_string(),
                     setting: String::new(),
                     series,

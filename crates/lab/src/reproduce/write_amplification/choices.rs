@@ -2,7 +2,7 @@
 
 use super::common::{self, Column, columns, point};
 use super::walvd::{self, SubTest};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run};
 
 /// A choice: its name, what it sets, the age.
 type Choice = (&'static str, &'static [&'static str], Preparation);
@@ -38,11 +38,11 @@ const COLUMNS: [Column; 5] = [
 
 pub(super) struct Choices;
 
-fn rows(scene: &Scene) -> Vec<(&Input, &'static str, Run)> {
+fn rows(context: &PaperContext) -> Vec<(&Input, &'static str, Run)> {
     let mut rows = Vec::new();
     for (name, set, age) in CHOICES {
-        for input in INPUTS.iter().filter_map(|input| scene.input(input)) {
-            let run = common::steady(scene, "SSD-I", input, VOLUME).prepared(age);
+        for input in INPUTS.iter().filter_map(|input| context.input(input)) {
+            let run = common::steady(context, "SSD-I", input, VOLUME).prepared(age);
             rows.push((input, name, set.iter().fold(run, |run, &set| run.with(set))));
         }
     }
@@ -50,10 +50,10 @@ fn rows(scene: &Scene) -> Vec<(&Input, &'static str, Run)> {
 }
 
 /// The long runs, by drive.
-fn long(scene: &Scene) -> Vec<(&Input, &'static str, Run)> {
-    let Some(input) = scene.input(LONG) else { return Vec::new() };
-    let volumes = format!("{}:level", common::volumes(scene, LONG_COUNT, LONG_VOLUME));
-    let run = |drive| common::steady(scene, drive, input, LONG_VOLUME).divided(volumes.clone());
+fn long(context: &PaperContext) -> Vec<(&Input, &'static str, Run)> {
+    let Some(input) = context.input(LONG) else { return Vec::new() };
+    let volumes = format!("{}:level", common::volumes(context, LONG_COUNT, LONG_VOLUME));
+    let run = |drive| common::steady(context, drive, input, LONG_VOLUME).divided(volumes.clone());
     LONG_DRIVES.map(|drive| (input, drive, run(drive))).to_vec()
 }
 
@@ -78,19 +78,19 @@ impl Figure for Choices {
         &["WA", "true WA", "host and padding", "read-modify-write", "GC"]
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        let all = rows(scene).into_iter().map(|(_, _, run)| run);
-        all.chain(long(scene).into_iter().map(|(_, _, run)| run)).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        let all = rows(context).into_iter().map(|(_, _, run)| run);
+        all.chain(long(context).into_iter().map(|(_, _, run)| run)).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, name, run) in rows(scene) {
+        for (input, name, run) in rows(context) {
             columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
                 point(input, "SSD-I", name, series, value, unit)
             });
         }
-        for (input, drive, run) in long(scene) {
+        for (input, drive, run) in long(context) {
             let Some(measured) = outcomes.get(&run) else { continue };
             let tests = walvd::sub_tests(measured);
             let mut row = |setting: &str, tests: &[SubTest]| {

@@ -2,7 +2,7 @@
 
 use super::common::{Column, columns, percent, point};
 use super::runs::rows;
-use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Point, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, PaperContext, Point, Run, names};
 
 /// A way to count: its two columns, and where a run has it: the recorder, or an estimate by its place.
 type Way = (&'static str, &'static str, Option<usize>);
@@ -86,14 +86,14 @@ impl Figure for Classifiers {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        rows(scene).into_iter().map(|(_, _, _, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        rows(context).into_iter().map(|(_, _, _, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for drive in ["SSD-v", "SSD-I", "SSD-M", "SSD-S"] {
-            let of_drive = rows(scene).into_iter().filter(|(of, ..)| *of == drive);
+            let of_drive = rows(context).into_iter().filter(|(of, ..)| *of == drive);
             let measured = of_drive.filter_map(|(_, _, _, run)| outcomes.get(&run));
             let told: Vec<&Measured> =
                 measured.filter(|run| programs_of_die(run).is_some_and(|programs| programs >= PROGRAMS_MIN)).collect();
@@ -117,7 +117,7 @@ impl Figure for Classifiers {
                 }
             }
         }
-        for (drive, input, figure, run) in rows(scene) {
+        for (drive, input, figure, run) in rows(context) {
             columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
                 point(input, drive, figure, series, value, unit)
             });

@@ -1,6 +1,6 @@
 //! What several figures need: volumes, runs under the recorder, and what they left.
 
-use crate::reproduce::{Drawn, Input, Measured, Outcomes, Point, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Input, Measured, Outcomes, PaperContext, Point, Preparation, Run};
 
 pub(super) use crate::reproduce::point;
 
@@ -14,25 +14,25 @@ pub(super) const WRITES: [(&str, &str); 2] = [("100%", "100 % write"), ("50%", "
 const QUICK: u64 = 512 << 10;
 
 /// `--subtests` of so many volumes of so many bytes.
-pub(super) fn volumes(scene: &Scene, count: u64, bytes: u64) -> String {
-    let mib = if scene.is_quick() { format!("{}k", QUICK >> 10) } else { format!("{}m", scene.sized(bytes) >> 20) };
+pub(super) fn volumes(context: &PaperContext, count: u64, bytes: u64) -> String {
+    let mib = if context.is_quick() { format!("{}k", QUICK >> 10) } else { format!("{}m", context.sized(bytes) >> 20) };
     if count == 1 { mib } else { format!("{count}x{mib}") }
 }
 
 /// The micro-benchmarks of an access (`SQ`, `RD`) and a share of writes, with the setting that tables have for it.
-pub(super) fn micro<'s>(scene: &'s Scene, access: &str) -> Vec<(&'s Input, &'static str)> {
+pub(super) fn micro<'s>(context: &'s PaperContext, access: &str) -> Vec<(&'s Input, &'static str)> {
     let of = |(share, setting): (&str, &'static str)| {
         let group = format!("{access} {share}");
-        let all: Vec<_> = scene.inputs.iter().filter(|input| input.group == group && input.is_there()).collect();
+        let all: Vec<_> = context.inputs.iter().filter(|input| input.group == group && input.is_there()).collect();
         all.into_iter().map(move |input| (input, setting))
     };
     WRITES.into_iter().flat_map(of).collect()
 }
 
 /// A run of a micro-benchmark in steady state under the recorder, until so many bytes are written.
-pub(super) fn steady(scene: &Scene, drive: &str, input: &Input, bytes: u64) -> Run {
-    let run = scene.run(drive, "described", input, "");
-    run.prepared(Preparation::Steady).recorded(DIE).divided(volumes(scene, 1, bytes))
+pub(super) fn steady(context: &PaperContext, drive: &str, input: &Input, bytes: u64) -> Run {
+    let run = context.run(drive, "described", input, "");
+    run.prepared(Preparation::Steady).recorded(DIE).divided(volumes(context, 1, bytes))
 }
 
 /// Settings of a product.
@@ -48,8 +48,8 @@ const EIGHTHS: [(&str, Settings); 3] = [
 ];
 
 /// A run of a product as a run of its eighth. Quick runs have their own small drive.
-pub(super) fn eighth(scene: &Scene, drive: &str, run: Run) -> Run {
-    let of_drive = EIGHTHS.into_iter().filter(|(name, _)| *name == drive && scene.is_full());
+pub(super) fn eighth(context: &PaperContext, drive: &str, run: Run) -> Run {
+    let of_drive = EIGHTHS.into_iter().filter(|(name, _)| *name == drive && context.is_full());
     of_drive.flat_map(|(_, settings)| settings).fold(run, |run, set| run.with(set))
 }
 
@@ -97,11 +97,12 @@ mod tests {
     #[test]
     fn an_eighth_of_a_product_has_its_effective_over_provisioning() {
         // Opened as for quick runs, which look at a part of the inputs; then drives are whole.
-        let mut scene = Scene::open(&PAPER, &Library::default(), Size::Quick).expect("the paper's data is right");
-        scene.size = Size::Full;
+        let mut context =
+            PaperContext::open(&PAPER, &Library::default(), Size::Quick).expect("the paper's data is right");
+        context.size = Size::Full;
         for (name, settings) in EIGHTHS {
             let of = |set: &[&str]| {
-                let config = scene.variant(name, "described", set).expect("known keys");
+                let config = context.variant(name, "described", set).expect("known keys");
                 let drive = Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("a drive");
                 (config.flash.geometry.pages(), drive.spare().effective)
             };

@@ -1,7 +1,7 @@
 //! What Figures 5 and 6 owe to the die that is watched, and to chance: the same recorder on every die, with other seeds.
 
 use super::common::{self, Column, columns, level, percent, point};
-use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
 
 /// A bar of Figure 5 and one of Figure 6.
 const INPUTS: [&str; 2] = ["4KiB-SQ-100%-W-Y", "4KiB-RD-100%-W-Y"];
@@ -32,14 +32,14 @@ const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
 
 pub(super) struct Dies;
 
-fn rows(scene: &Scene) -> Vec<(&Input, String, Run)> {
+fn rows(context: &PaperContext) -> Vec<(&Input, String, Run)> {
     let mut rows = Vec::new();
-    for input in INPUTS.iter().filter_map(|input| scene.input(input)) {
+    for input in INPUTS.iter().filter_map(|input| context.input(input)) {
         // Quick runs have one of each.
-        let (seeds, dies) = if scene.is_quick() { (1, 1) } else { (SEEDS, DIES) };
+        let (seeds, dies) = if context.is_quick() { (1, 1) } else { (SEEDS, DIES) };
         for seed in 1..=seeds {
             for die in 0..dies {
-                let run = common::steady(scene, "SSD-v", input, VOLUME).recorded(die).seeded(seed);
+                let run = common::steady(context, "SSD-v", input, VOLUME).recorded(die).seeded(seed);
                 rows.push((input, format!("die {die}, seed {seed}"), run));
             }
         }
@@ -65,13 +65,13 @@ impl Figure for Dies {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        rows(scene).into_iter().map(|(_, _, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        rows(context).into_iter().map(|(_, _, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, setting, run) in rows(scene) {
+        for (input, setting, run) in rows(context) {
             columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
                 point(input, "SSD-v", &setting, series, value, unit)
             });

@@ -3,7 +3,7 @@
 use super::common::{DIE, volumes};
 use super::table03::PARTITIONS;
 use super::walvd::{self, Naming};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run};
 
 /// Section V.B.2: 15 sub-tests of 5 GiB.
 const COUNT: u64 = 15;
@@ -15,13 +15,13 @@ const NAMING: Naming = Naming { drive: "SSD-I", prefix: "5G-", stable_from: 8 };
 pub(super) struct Figure09;
 
 /// The partitions' workloads, with the run of each.
-pub(super) fn rows(scene: &Scene) -> Vec<(&Input, Run)> {
+pub(super) fn rows(context: &PaperContext) -> Vec<(&Input, Run)> {
     let one = |partition: &&str| {
-        let input = scene.inputs.iter().find(|input| input.stands_for == **partition && input.is_there())?;
+        let input = context.inputs.iter().find(|input| input.stands_for == **partition && input.is_there())?;
         let group = format!("{partition} initial");
-        let initial = scene.inputs.iter().find(|input| input.group == group && input.is_there())?;
-        let run = scene.run("SSD-I", "described", input, "").prepared(Preparation::None);
-        let run = run.recorded(DIE).divided(volumes(scene, COUNT, VOLUME)).beginning_with(initial);
+        let initial = context.inputs.iter().find(|input| input.group == group && input.is_there())?;
+        let run = context.run("SSD-I", "described", input, "").prepared(Preparation::None);
+        let run = run.recorded(DIE).divided(volumes(context, COUNT, VOLUME)).beginning_with(initial);
         Some((input, run))
     };
     PARTITIONS.iter().filter_map(one).collect()
@@ -53,13 +53,13 @@ impl Figure for Figure09 {
         &walvd::SERIES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        rows(scene).into_iter().map(|(_, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        rows(context).into_iter().map(|(_, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, run) in rows(scene) {
+        for (input, run) in rows(context) {
             walvd::draw(&mut drawn, outcomes, &run, input, &NAMING);
         }
         walvd::panels(&mut drawn, &NAMING);

@@ -2,7 +2,7 @@
 
 use super::common::{DIE, volumes};
 use super::walvd::{self, Naming};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run};
 
 /// How traces are sent: one after the other, as many at a time as SATA queues. At their own times they write 0.1 to
 /// 0.4 MB/s, less than any throughput of the paper's.
@@ -38,12 +38,12 @@ pub(super) struct Financial {
 
 impl Financial {
     /// The inputs with the run of each.
-    pub(super) fn rows<'s>(&self, scene: &'s Scene) -> Vec<(&'s Input, Run)> {
+    pub(super) fn rows<'s>(&self, context: &'s PaperContext) -> Vec<(&'s Input, Run)> {
         let of_group = |&(group, volume): &(&'static str, u64)| {
-            let inputs: Vec<&Input> = scene.inputs(group).collect();
+            let inputs: Vec<&Input> = context.inputs(group).collect();
             let run = move |input: &'s Input| {
-                let run = scene.run("SSD-I", "described", input, REPLAY).prepared(Preparation::Steady);
-                (input, run.recorded(DIE).divided(volumes(scene, COUNT, volume)))
+                let run = context.run("SSD-I", "described", input, REPLAY).prepared(Preparation::Steady);
+                (input, run.recorded(DIE).divided(volumes(context, COUNT, volume)))
             };
             inputs.into_iter().map(run).collect::<Vec<_>>()
         };
@@ -76,13 +76,13 @@ impl Figure for Financial {
         &walvd::SERIES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        self.rows(scene).into_iter().map(|(_, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        self.rows(context).into_iter().map(|(_, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, run) in self.rows(scene) {
+        for (input, run) in self.rows(context) {
             walvd::draw(&mut drawn, outcomes, &run, input, &self.naming);
         }
         walvd::panels(&mut drawn, &self.naming);

@@ -2,7 +2,7 @@
 
 use super::common::{Column, columns, level, point};
 use super::runs::rows;
-use crate::reproduce::{Drawn, Figure, Measured, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Measured, Outcomes, PaperContext, Run, names};
 
 /// A cause's part of write amplification.
 fn cause(run: &Measured, cause: &str) -> Option<f64> {
@@ -50,13 +50,13 @@ impl Figure for Levels {
         &LEVEL_NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        rows(scene).into_iter().map(|(_, _, _, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        rows(context).into_iter().map(|(_, _, _, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (drive, input, figure, run) in rows(scene) {
+        for (drive, input, figure, run) in rows(context) {
             columns(&mut drawn, outcomes, &run, &LEVELS, |series, value, unit| {
                 point(input, drive, figure, series, value, unit)
             });

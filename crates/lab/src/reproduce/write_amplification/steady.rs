@@ -2,7 +2,7 @@
 
 use super::common::{self, Column, columns, micro, point};
 use super::walvd;
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, names};
 
 /// Sub-tests of a run, as in section V.B.2 for the next experiment; V.B.1 says no volume. An eighth of its 5 GiB each.
 const COUNT: u64 = 15;
@@ -53,17 +53,17 @@ type Row<'s> = (&'static str, &'s Input, Run, Run);
 
 impl Steady {
     /// The rows in their order.
-    pub(super) fn rows<'s>(&self, scene: &'s Scene) -> Vec<Row<'s>> {
+    pub(super) fn rows<'s>(&self, context: &'s PaperContext) -> Vec<Row<'s>> {
         let of_drive = |drive: &'static str| {
-            let both = ["SQ", "RD"].into_iter().flat_map(|access| micro(scene, access));
+            let both = ["SQ", "RD"].into_iter().flat_map(|access| micro(context, access));
             let written = both.filter(|(_, setting)| *setting == self.writes);
             written.map(move |(input, _)| {
                 // The writes of a sequential mix go over the first half of the drive again and again, and two levels
                 // follow each other for as long: none stands for what comes after it.
                 let until = if self.writes == MIX && input.stands_for.starts_with("SQ") { "" } else { ":level" };
-                let volumes = format!("{}{until}", common::volumes(scene, COUNT, EIGHTH_OF_5_GIB));
-                let long = common::eighth(scene, drive, common::steady(scene, drive, input, EIGHTH_OF_5_GIB));
-                (drive, input, long.divided(volumes), common::steady(scene, drive, input, SHORT))
+                let volumes = format!("{}{until}", common::volumes(context, COUNT, EIGHTH_OF_5_GIB));
+                let long = common::eighth(context, drive, common::steady(context, drive, input, EIGHTH_OF_5_GIB));
+                (drive, input, long.divided(volumes), common::steady(context, drive, input, SHORT))
             })
         };
         DRIVES.into_iter().flat_map(of_drive).collect()
@@ -99,13 +99,13 @@ impl Figure for Steady {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        self.rows(scene).into_iter().flat_map(|(.., long, short)| [long, short]).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        self.rows(context).into_iter().flat_map(|(.., long, short)| [long, short]).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (drive, input, long, short) in self.rows(scene) {
+        for (drive, input, long, short) in self.rows(context) {
             let at = |series, value, unit| point(input, drive, "", series, value, unit);
             let (of_sub_tests, of_short) = COLUMNS.split_at(OF_SUB_TESTS);
             columns(&mut drawn, outcomes, &long, of_sub_tests, at);

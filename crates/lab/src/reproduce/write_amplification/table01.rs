@@ -1,6 +1,6 @@
 //! Table I: the tested drives, as the descriptions that ship resolve.
 
-use crate::reproduce::{Drawn, Figure, Outcomes, Point, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Point, Run, names};
 use ssdlab_device::DriveConfig;
 
 pub(super) struct Table01;
@@ -54,14 +54,14 @@ impl Figure for Table01 {
         &NAMES
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         for name in ["SSD-v", "SSD-I", "SSD-M", "SSD-S"] {
-            let Ok(drive) = scene.drive(name) else { continue };
+            let Ok(drive) = context.drive(name) else { continue };
             drawn.points.extend(COLUMNS.iter().map(|&(series, unit, read)| Point {
                 workload: drive.name.clone(),
                 page_size: name.to_string(),

@@ -1,7 +1,7 @@
 //! Table II: the workloads, as the generators send them.
 
 use super::common::{micro, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, Survey, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, Survey, names};
 
 pub(super) struct Table02;
 
@@ -54,11 +54,11 @@ impl Figure for Table02 {
         &NAMES
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
         let mut add = |input: &Input, setting: &str| {
             let Some(survey) = &input.survey else { return };
@@ -66,11 +66,11 @@ impl Figure for Table02 {
                 drawn.points.extend(read(survey).map(|value| point(input, "", setting, series, value, unit)));
             }
         };
-        for (input, setting) in ["SQ", "RD"].iter().flat_map(|access| micro(scene, access)) {
+        for (input, setting) in ["SQ", "RD"].iter().flat_map(|access| micro(context, access)) {
             add(input, setting);
         }
         for group in ["F1", "F1 excerpt", "F2"] {
-            scene.inputs(group).for_each(|input| add(input, "trace"));
+            context.inputs(group).for_each(|input| add(input, "trace"));
         }
         drawn
     }

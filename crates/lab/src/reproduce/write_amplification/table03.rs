@@ -1,7 +1,7 @@
 //! Table III: user spaces, and the share of over-provisioning that equation 5 gives them.
 
 use super::common::point;
-use crate::reproduce::{Drawn, Figure, Outcomes, Run, Scene};
+use crate::reproduce::{Drawn, Figure, Outcomes, PaperContext, Run};
 
 pub(super) struct Table03;
 
@@ -33,19 +33,19 @@ impl Figure for Table03 {
         &[USER, SHARE, WHOLE]
     }
 
-    fn runs(&self, _scene: &Scene) -> Vec<Run> {
+    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
         Vec::new()
     }
 
-    fn draw(&self, scene: &Scene, _outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        let Ok(drive) = scene.drive("SSD-I") else { return drawn };
+        let Ok(drive) = context.drive("SSD-I") else { return drawn };
         let capacity = drive.flash.geometry.bytes() as f64 / GB;
         let spare = capacity - drive.user_bytes as f64 / GB;
         for partition in PARTITIONS {
             let group = format!("{partition} initial");
-            let initial = scene.inputs.iter().find(|input| input.group == group);
-            let input = scene.inputs.iter().find(|input| input.stands_for == partition);
+            let initial = context.inputs.iter().find(|input| input.group == group);
+            let input = context.inputs.iter().find(|input| input.stands_for == partition);
             let (Some(initial), Some(input)) = (initial, input) else { continue };
             let Some(survey) = &initial.survey else { continue };
             let user = survey.write_bytes as f64 / GB;

@@ -1,7 +1,7 @@
 //! Figures 5 and 6: the recorder's error on SSD-v, bar by bar.
 
 use super::common::{self, Column, WRITES, columns, magnitude, micro, point};
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Run, Scene, names};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Run, names};
 
 /// Section IV.C: "L_Volume_Data is set as 2GB in the verification test".
 const VOLUME: u64 = 2 << 30;
@@ -32,9 +32,9 @@ const COLUMNS: [Column; 7] = [
 
 impl Verification {
     /// The inputs with their share of writes and the run of each.
-    pub(super) fn rows<'s>(&self, scene: &'s Scene) -> Vec<(&'s Input, &'static str, Run)> {
-        let run = |(input, setting)| (input, setting, common::steady(scene, "SSD-v", input, VOLUME));
-        micro(scene, self.access).into_iter().map(run).collect()
+    pub(super) fn rows<'s>(&self, context: &'s PaperContext) -> Vec<(&'s Input, &'static str, Run)> {
+        let run = |(input, setting)| (input, setting, common::steady(context, "SSD-v", input, VOLUME));
+        micro(context, self.access).into_iter().map(run).collect()
     }
 }
 
@@ -65,13 +65,13 @@ impl Figure for Verification {
         &NAMES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        self.rows(scene).into_iter().map(|(_, _, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        self.rows(context).into_iter().map(|(_, _, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, setting, run) in self.rows(scene) {
+        for (input, setting, run) in self.rows(context) {
             columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
                 point(input, "SSD-v", setting, series, value, unit)
             });

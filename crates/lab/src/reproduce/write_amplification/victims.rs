@@ -3,7 +3,7 @@
 use super::common::{DIE, eighth, point, volumes};
 use super::financial::REPLAY;
 use super::walvd;
-use crate::reproduce::{Drawn, Figure, Input, Outcomes, Preparation, Run, Scale, Scene, leading_number};
+use crate::reproduce::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run, Scale, leading_number};
 
 /// A policy: as `gc.victim`, and the columns that it has.
 type Policy = (&'static str, &'static str, &'static str);
@@ -21,16 +21,17 @@ const GROUPS: [(&str, u64); 2] = [("F1 eighth", 640 << 20), ("F2 eighth", 230 <<
 pub(super) struct Victims;
 
 /// An input with the run of each policy.
-fn rows(scene: &Scene) -> Vec<(&Input, Vec<(Policy, Run)>)> {
+fn rows(context: &PaperContext) -> Vec<(&Input, Vec<(Policy, Run)>)> {
     let of_input = |input, volume| {
         let run = |policy: Policy| {
-            let run = scene.run("SSD-I", "described", input, REPLAY).prepared(Preparation::Steady);
-            let run = eighth(scene, "SSD-I", run).with(format!("gc.victim={}", policy.0));
-            (policy, run.recorded(DIE).divided(volumes(scene, COUNT, volume)))
+            let run = context.run("SSD-I", "described", input, REPLAY).prepared(Preparation::Steady);
+            let run = eighth(context, "SSD-I", run).with(format!("gc.victim={}", policy.0));
+            (policy, run.recorded(DIE).divided(volumes(context, COUNT, volume)))
         };
         (input, POLICIES.map(run).to_vec())
     };
-    let of_group = |(group, volume)| scene.inputs(group).map(move |input| of_input(input, volume)).collect::<Vec<_>>();
+    let of_group =
+        |(group, volume)| context.inputs(group).map(move |input| of_input(input, volume)).collect::<Vec<_>>();
     GROUPS.into_iter().flat_map(of_group).collect()
 }
 
@@ -63,13 +64,13 @@ impl Figure for Victims {
         &SERIES
     }
 
-    fn runs(&self, scene: &Scene) -> Vec<Run> {
-        rows(scene).into_iter().flat_map(|(_, runs)| runs).map(|(_, run)| run).collect()
+    fn runs(&self, context: &PaperContext) -> Vec<Run> {
+        rows(context).into_iter().flat_map(|(_, runs)| runs).map(|(_, run)| run).collect()
     }
 
-    fn draw(&self, scene: &Scene, outcomes: &Outcomes) -> Drawn {
+    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         let mut drawn = Drawn::default();
-        for (input, runs) in rows(scene) {
+        for (input, runs) in rows(context) {
             let tests =
                 runs.into_iter().filter_map(|(policy, run)| Some((policy, walvd::sub_tests(outcomes.get(&run)?))));
             let tests: Vec<(Policy, Vec<walvd::SubTest>)> = tests.collect();

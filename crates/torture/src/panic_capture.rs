@@ -53,7 +53,7 @@ mod tests {
     fn a_panic_is_an_error_with_its_message_and_place() {
         let caught = catch(|| -> u32 { panic!("number {}", 5) }).expect_err("it panicked");
         assert_eq!(caught.message, "number 5");
-        assert!(caught.place.contains("catch.rs:"), "{}", caught.place);
+        assert!(caught.place.contains("panic_capture.rs:"), "{}", caught.place);
         assert_eq!(catch(|| 7), Ok(7));
     }
 }

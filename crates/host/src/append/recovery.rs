@@ -7,8 +7,8 @@ use super::READS;
 use super::config::LAYER;
 use super::layout::{Layout, NOWHERE};
 use super::log::{self, Entry, LAST, Position, Says, WHOLE};
-use super::lost::Lost;
 use super::target::{Reported, Target};
+use super::unreadable::Lost;
 use crate::LayerError;
 use crate::array::Array;
 

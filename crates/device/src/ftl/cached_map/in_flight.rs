@@ -6,7 +6,7 @@ use crate::media::Media;
 
 impl MapCache {
     /// Kinds of work under way, by name.
-    pub(in crate::ftl) fn under_way(&mut self, media: &Media) -> Vec<&'static str> {
+    pub(in crate::ftl) fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {
         let mut kinds = Vec::new();
         self.ops.each_used(|op| {
             kinds.push(match op {

@@ -1,21 +1,21 @@
 //! Who waits for which lines of the cache.
 //!
-//! An asker that needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in
-//! the cache side by side; its lines stay in the cache from then on until the asker has used them. So two jobs never
+//! An waiter that needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in
+//! the cache side by side; its lines stay in the cache from then on until the waiter has used them. So two jobs never
 //! wait for each other's lines, however small the cache is. Jobs are granted in the order in which they came. A job is
-//! found by asker and by line: no list of all of them is walked.
+//! found by waiter and by line: no list of all of them is walked.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::ftl::Asker;
+use crate::ftl::Waiter;
 use crate::slots::Slots;
 
 /// Lines that are asked for together.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    pub(super) asker: Asker,
+    pub(super) waiter: Waiter,
     pub(super) lines: Vec<u32>,
     pub(super) granted: bool,
     /// Lines that are not cached yet.
@@ -26,7 +26,7 @@ pub(super) struct Job {
 #[derive(Default)]
 pub(super) struct Jobs {
     all: Slots<Job>,
-    by_asker: FxHashMap<Asker, u32>,
+    by_waiter: FxHashMap<Waiter, u32>,
     /// Jobs that are not granted, in order.
     queue: VecDeque<u32>,
     /// By line: granted jobs that wait for it.
@@ -37,18 +37,18 @@ pub(super) struct Jobs {
 
 impl Jobs {
     pub(super) fn is_empty(&self) -> bool {
-        self.by_asker.is_empty()
+        self.by_waiter.is_empty()
     }
 
-    pub(super) fn of(&self, asker: Asker) -> Option<&Job> {
-        self.by_asker.get(&asker).map(|job| &self.all[*job])
+    pub(super) fn of(&self, waiter: Waiter) -> Option<&Job> {
+        self.by_waiter.get(&waiter).map(|job| &self.all[*job])
     }
 
     /// A new job, at the end of the queue.
-    pub(super) fn push(&mut self, asker: Asker, lines: Vec<u32>) {
-        let job = self.all.insert(Job { asker, lines, granted: false, missing: 0 });
-        let before = self.by_asker.insert(asker, job);
-        assert!(before.is_none(), "{asker:?} asks for lines twice");
+    pub(super) fn push(&mut self, waiter: Waiter, lines: Vec<u32>) {
+        let job = self.all.insert(Job { waiter, lines, granted: false, missing: 0 });
+        let before = self.by_waiter.insert(waiter, job);
+        assert!(before.is_none(), "{waiter:?} asks for lines twice");
         self.queue.push_back(job);
     }
 
@@ -56,7 +56,7 @@ impl Jobs {
     pub(super) fn grant(&mut self, capacity: u32) -> Option<u32> {
         let job = *self.queue.front()?;
         let size = self.all[job].lines.len() as u32;
-        assert!(size <= capacity, "{:?} asks for {size} lines of a cache for {capacity}", self.all[job].asker);
+        assert!(size <= capacity, "{:?} asks for {size} lines of a cache for {capacity}", self.all[job].waiter);
         if self.reserved + size > capacity {
             return None;
         }
@@ -80,31 +80,31 @@ impl Jobs {
         waiting.len() == 1
     }
 
-    /// Whether an asker of a kind waits for a line.
-    pub(super) fn waits_for(&self, line: u32, kind: impl Fn(Asker) -> bool) -> bool {
-        self.waiting.get(&line).is_some_and(|jobs| jobs.iter().any(|job| kind(self.all[*job].asker)))
+    /// Whether an waiter of a kind waits for a line.
+    pub(super) fn waits_for(&self, line: u32, kind: impl Fn(Waiter) -> bool) -> bool {
+        self.waiting.get(&line).is_some_and(|jobs| jobs.iter().any(|job| kind(self.all[*job].waiter)))
     }
 
-    /// A line is cached: tells `ready` of every asker that waits for no other.
-    pub(super) fn cached(&mut self, line: u32, mut ready: impl FnMut(Asker)) {
+    /// A line is cached: tells `ready` of every waiter that waits for no other.
+    pub(super) fn cached(&mut self, line: u32, mut ready: impl FnMut(Waiter)) {
         for job in self.waiting.remove(&line).unwrap_or_default() {
             let job = &mut self.all[job];
-            assert!(job.missing > 0, "{:?} waits for line {line}, and for none", job.asker);
+            assert!(job.missing > 0, "{:?} waits for line {line}, and for none", job.waiter);
             job.missing -= 1;
             if job.missing == 0 {
-                ready(job.asker);
+                ready(job.waiter);
             }
         }
     }
 
-    /// The job of an asker is over; its lines, if it was granted, may leave the cache.
-    pub(super) fn end(&mut self, asker: Asker) -> Option<Job> {
-        let number = self.by_asker.remove(&asker)?;
+    /// The job of an waiter is over; its lines, if it was granted, may leave the cache.
+    pub(super) fn end(&mut self, waiter: Waiter) -> Option<Job> {
+        let number = self.by_waiter.remove(&waiter)?;
         let ended = &mut self.all[number];
         let job = Job { lines: std::mem::take(&mut ended.lines), ..*ended };
         if job.granted {
             let size = job.lines.len() as u32;
-            assert!(self.reserved >= size, "{asker:?} gives {size} lines back, of {} in all", self.reserved);
+            assert!(self.reserved >= size, "{waiter:?} gives {size} lines back, of {} in all", self.reserved);
             self.reserved -= size;
             for line in job.lines.iter().filter(|_| job.missing > 0) {
                 if let Some(waiting) = self.waiting.get_mut(line) {

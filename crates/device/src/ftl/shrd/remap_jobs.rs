@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use ssdlab_flash::{Lpn, Origin, UnitId};
 
 use super::Shrd;
-use super::log::Rwlb;
-use crate::ftl::{Asker, CachedMap, CannotYet, Outcome};
+use super::rwlb::Rwlb;
+use crate::ftl::{CachedMap, CannotYet, Outcome, Waiter};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
 use crate::{MapUser, Status};
@@ -28,7 +28,7 @@ struct Step {
 /// A command that changes many entries.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
-    pub(super) asker: Asker,
+    pub(super) waiter: Waiter,
     kind: &'static str,
     steps: Vec<Step>,
     next: usize,
@@ -37,16 +37,16 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn remap(asker: Asker, rwlb: &Rwlb, entries: Vec<(u32, Lpn)>) -> Work {
+    pub(super) fn remap(waiter: Waiter, rwlb: &Rwlb, entries: Vec<(u32, Lpn)>) -> Work {
         let number = |tlpn| rwlb.held(tlpn).map_or(0, |origin| origin.number);
         let steps = entries.into_iter().map(|(tlpn, lpn)| Step { tlpn, number: number(tlpn), to: Some(lpn) }).collect();
-        Work { asker, kind: "remap", steps, next: 0, page: None }
+        Work { waiter, kind: "remap", steps, next: 0, page: None }
     }
 
-    pub(super) fn trim(asker: Asker, rwlb: &Rwlb, tlpns: Vec<u32>) -> Work {
+    pub(super) fn trim(waiter: Waiter, rwlb: &Rwlb, tlpns: Vec<u32>) -> Work {
         let number = |tlpn| rwlb.held(tlpn).map_or(0, |origin| origin.number);
         let steps = tlpns.into_iter().map(|tlpn| Step { tlpn, number: number(tlpn), to: None }).collect();
-        Work { asker, kind: "trim of the log", steps, next: 0, page: None }
+        Work { waiter, kind: "trim of the log", steps, next: 0, page: None }
     }
 
     pub(super) const fn kind(&self) -> &'static str {
@@ -57,7 +57,7 @@ impl Work {
 impl Shrd {
     /// All that is in the log, by oLPN. Of several copies of a unit the one that the host wrote last gets its name, unless the
     /// one at home is newer.
-    pub(super) fn restore_work(&self, media: &Media, asker: Asker) -> Work {
+    pub(super) fn restore_work(&self, media: &Media, waiter: Waiter) -> Work {
         let mut newest: BTreeMap<Lpn, (u32, u32)> = BTreeMap::new();
         let is_written = |(tlpn, origin): &(u32, Origin)| {
             self.unit_of(media, *tlpn, *origin).is_some() && self.will_stay(media, *tlpn)
@@ -73,7 +73,7 @@ impl Shrd {
             steps.push(Step { tlpn, number: origin.number, to: moves.then_some(origin.lpn) });
         }
         steps.sort_by_key(|step| (step.to.is_none(), step.to, step.tlpn));
-        Work { asker, kind: "restore", steps, next: 0, page: None }
+        Work { waiter, kind: "restore", steps, next: 0, page: None }
     }
 
     /// Whether the host wrote a unit of the log after what is at home, and after the last trim of it.
@@ -95,29 +95,29 @@ impl Shrd {
     }
 
     pub(super) fn begin_work(&mut self, media: &mut Media, work: Work) -> Result<Outcome, CannotYet> {
-        let asker = work.asker;
-        assert!(!self.works_for(asker), "{:?} begins, and one of the same command is not done", work.kind);
+        let waiter = work.waiter;
+        assert!(!self.works_for(waiter), "{:?} begins, and one of the same command is not done", work.kind);
         self.works.push(work);
-        self.go_on_with_work(media, asker)
+        self.go_on_with_work(media, waiter)
     }
 
     /// Whether a command has begun, and is not done.
-    pub(super) fn works_for(&self, asker: Asker) -> bool {
-        self.works.iter().any(|work| work.asker == asker)
+    pub(super) fn works_for(&self, waiter: Waiter) -> bool {
+        self.works.iter().any(|work| work.waiter == waiter)
     }
 
     /// A command waits until programs in flight have ended.
-    pub(super) fn wait_for_programs(&mut self, asker: Asker) -> CannotYet {
-        if !self.for_programs.contains(&asker) {
-            self.for_programs.push(asker);
+    pub(super) fn wait_for_programs(&mut self, waiter: Waiter) -> CannotYet {
+        if !self.for_programs.contains(&waiter) {
+            self.for_programs.push(waiter);
         }
         CannotYet::Map
     }
 
-    pub(super) fn go_on_with_work(&mut self, media: &mut Media, asker: Asker) -> Result<Outcome, CannotYet> {
-        let at = self.works.iter().position(|work| work.asker == asker).expect("a command that has begun");
+    pub(super) fn go_on_with_work(&mut self, media: &mut Media, waiter: Waiter) -> Result<Outcome, CannotYet> {
+        let at = self.works.iter().position(|work| work.waiter == waiter).expect("a command that has begun");
         while let Some(step) = self.works[at].steps.get(self.works[at].next).copied() {
-            if let Err(why) = self.take_step(media, asker, step) {
+            if let Err(why) = self.take_step(media, waiter, step) {
                 self.load_next_steps(media, at);
                 return Err(why);
             }
@@ -151,7 +151,7 @@ impl Shrd {
     }
 
     /// An entry goes from a tLPN to a unit of the user, or is dropped.
-    fn take_step(&mut self, media: &mut Media, asker: Asker, step: Step) -> Result<(), CannotYet> {
+    fn take_step(&mut self, media: &mut Media, waiter: Waiter, step: Step) -> Result<(), CannotYet> {
         let origin = self.rwlb.held(step.tlpn).filter(|origin| origin.number == step.number);
         let Some(origin) = origin else { return Ok(()) };
         let from = self.rwlb.lpn(step.tlpn);
@@ -168,11 +168,11 @@ impl Shrd {
         let all_is_there = from_is_there && is_there(origin.lpn);
         // A drive that takes no more writes erases nothing, and keeps what it could not program in RAM.
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
-            return Err(self.wait_for_programs(asker));
+            return Err(self.wait_for_programs(waiter));
         }
         let to = step.to.filter(|_| self.will_stay(media, step.tlpn));
         let lpns = [from, to.unwrap_or(from)];
-        if !self.request(media, asker, &lpns) {
+        if !self.request(media, waiter, &lpns) {
             return Err(CannotYet::Map);
         }
         self.rwlb.settled(media, unit);

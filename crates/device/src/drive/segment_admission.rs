@@ -210,7 +210,7 @@ impl Drive {
     }
 
     /// A command was taken. From here on its sectors are those of the data.
-    pub(super) fn takes_its_turn(&mut self, command: u32) {
+    pub(super) fn enter_order(&mut self, command: u32) {
         let Some(in_order) = &mut self.in_order else { return };
         let request = &mut self.commands[command].request;
         if let Some(placed) = in_order.placed.take() {
@@ -228,7 +228,7 @@ impl Drive {
     }
 
     /// Whether a command has to wait for an earlier one; it is dispatched again then.
-    pub(super) fn waits_its_turn(&mut self, command: u32) -> bool {
+    pub(super) fn must_wait_for_order(&mut self, command: u32) -> bool {
         let Some(in_order) = &mut self.in_order else { return false };
         let Some(index) = in_order.taken.iter().position(|taken| taken.command == command) else { return false };
         let waits = in_order.must_wait(index);
@@ -237,7 +237,7 @@ impl Drive {
     }
 
     /// A command has taken effect, or never will: its segment is as it left it.
-    pub(super) fn had_its_turn(&mut self, command: u32) {
+    pub(super) fn leave_order(&mut self, command: u32) {
         let Some(in_order) = &mut self.in_order else { return };
         let Some(index) = in_order.taken.iter().position(|taken| taken.command == command) else { return };
         in_order.set_waits(index, false);
@@ -278,7 +278,7 @@ impl Drive {
     }
 
     /// Dispatches what waited and need not wait any longer.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn dispatch_unblocked(&mut self) {
         while let Some(in_order) = &mut self.in_order {
             if in_order.letting_go || in_order.waiting == 0 {
                 return;

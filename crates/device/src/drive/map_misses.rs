@@ -7,7 +7,7 @@ use ssdlab_flash::{Done, Lpn, OpKind};
 
 use super::Drive;
 use super::dispatch::Stall;
-use crate::ftl::{Asker, CachedMap};
+use crate::ftl::{CachedMap, Waiter};
 use crate::media::{Media, Place};
 
 impl Drive {
@@ -15,16 +15,16 @@ impl Drive {
         self.ftl.cached_map().expect("the map of this design is cached")
     }
 
-    /// Whether what maps `lpns` is cached; else `asker` is told when it is.
+    /// Whether what maps `lpns` is cached; else `waiter` is told when it is.
     #[inline]
-    pub(super) fn ask_for_map(&mut self, asker: Asker, lpns: &[Lpn]) -> Result<(), Stall> {
-        if self.caches_map { self.ask_for_cached(asker, lpns) } else { Ok(()) }
+    pub(super) fn ask_for_map(&mut self, waiter: Waiter, lpns: &[Lpn]) -> Result<(), Stall> {
+        if self.caches_map { self.ask_for_cached(waiter, lpns) } else { Ok(()) }
     }
 
-    /// Whether what maps `lpns` is cached, before they are written to one page; else `asker` is told when it is.
+    /// Whether what maps `lpns` is cached, before they are written to one page; else `waiter` is told when it is.
     /// Without a page for them nothing is asked for: `Stall::NoSpace`.
     #[inline]
-    pub(super) fn ask_for_map_to_write(&mut self, asker: Asker, lpns: &[Lpn], stream: u16) -> Result<(), Stall> {
+    pub(super) fn ask_for_map_to_write(&mut self, waiter: Waiter, lpns: &[Lpn], stream: u16) -> Result<(), Stall> {
         if !self.caches_map {
             return Ok(());
         }
@@ -32,21 +32,21 @@ impl Drive {
         if !map.has_page_for(&self.media, lpns[0], stream) {
             return Err(Stall::NoSpace);
         }
-        self.ask_for_cached(asker, lpns)
+        self.ask_for_cached(waiter, lpns)
     }
 
-    /// Whether what maps `units`, of one segment, is cached, before they are trimmed; else `asker` is told when it is.
+    /// Whether what maps `units`, of one segment, is cached, before they are trimmed; else `waiter` is told when it is.
     #[inline]
-    pub(super) fn ask_for_map_to_trim(&mut self, asker: Asker, units: Range<Lpn>) -> Result<(), Stall> {
+    pub(super) fn ask_for_map_to_trim(&mut self, waiter: Waiter, units: Range<Lpn>) -> Result<(), Stall> {
         if !self.caches_map {
             return Ok(());
         }
-        self.ask_until_cached(|map, media| map.request_range(media, asker, units.clone()))
+        self.ask_until_cached(|map, media| map.request_range(media, waiter, units.clone()))
     }
 
     #[inline(never)]
-    fn ask_for_cached(&mut self, asker: Asker, lpns: &[Lpn]) -> Result<(), Stall> {
-        self.ask_until_cached(|map, media| map.request(media, asker, lpns))
+    fn ask_for_cached(&mut self, waiter: Waiter, lpns: &[Lpn]) -> Result<(), Stall> {
+        self.ask_until_cached(|map, media| map.request(media, waiter, lpns))
     }
 
     fn ask_until_cached(&mut self, ask: impl Fn(&mut dyn CachedMap, &mut Media) -> bool) -> Result<(), Stall> {
@@ -55,10 +55,10 @@ impl Drive {
             if ask(map, &mut self.media) {
                 return Ok(());
             }
-            if self.media.flash.timed() || self.media.unpinned.is_empty() {
+            if self.media.flash.timed() || self.media.erasable.is_empty() {
                 return Err(Stall::Map);
             }
-            // Without time a map block is erased as soon as an asker waits for it.
+            // Without time a map block is erased as soon as an waiter waits for it.
             self.erase_emptied_superblocks();
         }
     }
@@ -134,10 +134,10 @@ impl Drive {
 
     /// What waited for a page of data that is on flash now goes on.
     #[inline]
-    pub(super) fn settled_go_on(&mut self) {
+    pub(super) fn resume_settled(&mut self) {
         if self.caches_map {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
-            map.settled_go_on(&mut self.media);
+            map.resume_settled(&mut self.media);
         }
     }
 
@@ -161,7 +161,7 @@ impl Drive {
 
     fn cached_map_has_room(&mut self) {
         let map = self.ftl.cached_map().expect("the map of this design is cached");
-        map.has_room(&mut self.media);
+        map.on_slot_free(&mut self.media);
         if self.media.metadata_in_flight == 0 {
             self.metadata_ended();
         }
@@ -171,7 +171,7 @@ impl Drive {
     pub(super) fn map_goes_on(&mut self) {
         if self.caches_map {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
-            map.go_on(&mut self.media);
+            map.resume(&mut self.media);
             if self.media.metadata_in_flight == 0 {
                 self.metadata_ended();
             }
@@ -186,33 +186,33 @@ impl Drive {
         self.cached_map().set_read_only();
         let waiting: Vec<u32> = self.waiting.stalled.for_map().collect();
         for command in waiting {
-            self.retry_for_map(command, Asker::Command(command));
+            self.retry_for_map(command, Waiter::Command(command));
         }
         self.map_goes_on();
-        self.serve_map_askers();
+        self.serve_map_waiters();
     }
 
     /// A command took effect, or was refused and has not used what it waited for.
     #[inline]
     pub(super) fn forget_command(&mut self, command: u32) {
         if self.caches_map {
-            self.forget_asker(Asker::Command(command));
-            self.forget_asker(Asker::Read(command));
+            self.forget_waiter(Waiter::Command(command));
+            self.forget_waiter(Waiter::Read(command));
         }
     }
 
     /// A command asks for no map page any more.
-    pub(super) fn forget_asker(&mut self, asker: Asker) {
+    pub(super) fn forget_waiter(&mut self, waiter: Waiter) {
         if self.caches_map {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
-            map.forget(&mut self.media, asker);
+            map.forget(&mut self.media, waiter);
         }
     }
 
-    /// An asker whose map pages are all cached had its turn: it asks again when it needs them.
-    pub(super) fn forget_asker_served(&mut self, asker: Asker) {
+    /// An waiter whose map pages are all cached had its turn: it asks again when it needs them.
+    pub(super) fn forget_waiter_served(&mut self, waiter: Waiter) {
         if let Some(map) = self.ftl.cached_map() {
-            map.forget_served(&mut self.media, asker);
+            map.forget_served(&mut self.media, waiter);
         }
     }
 
@@ -226,7 +226,7 @@ impl Drive {
     }
 
     /// Waiters for map pages that are cached now go on, in the order in which they came.
-    pub(super) fn serve_map_askers(&mut self) {
+    pub(super) fn serve_map_waiters(&mut self) {
         while self.map_asks() {
             self.waiting.space_freed |= std::mem::take(&mut self.media.log_has_room);
             if std::mem::take(&mut self.media.map_block_closed) {
@@ -235,16 +235,16 @@ impl Drive {
             if std::mem::take(&mut self.media.map_has_room) {
                 self.cached_map_has_room();
             }
-            for asker in std::mem::take(&mut self.media.map_is_cached) {
-                match asker {
-                    Asker::Command(command) | Asker::Read(command) => self.retry_for_map(command, asker),
-                    Asker::Gc(group) => {
+            for waiter in std::mem::take(&mut self.media.map_is_cached) {
+                match waiter {
+                    Waiter::Command(command) | Waiter::Read(command) => self.retry_for_map(command, waiter),
+                    Waiter::Gc(group) => {
                         self.gc.pump(&mut self.media, &mut *self.ftl, group);
                         // The pace may not let it go on now, and others need the places.
-                        self.forget_asker_served(asker);
+                        self.forget_waiter_served(waiter);
                     }
-                    Asker::Log => self.cached_map_has_room(),
-                    Asker::Buffer => {
+                    Waiter::Log => self.cached_map_has_room(),
+                    Waiter::Buffer => {
                         self.stage.destage_waits = false;
                         self.waiting.space_freed = true;
                     }
@@ -256,10 +256,10 @@ impl Drive {
     /// Without time: map blocks are erased, and collection that waited for map pages goes on.
     #[cold]
     pub(super) fn work_on_map_untimed(&mut self) {
-        while !self.media.unpinned.is_empty() || self.map_asks() {
+        while !self.media.erasable.is_empty() || self.map_asks() {
             self.erase_emptied_superblocks();
             self.map_goes_on();
-            self.serve_map_askers();
+            self.serve_map_waiters();
             self.collect_garbage();
         }
     }

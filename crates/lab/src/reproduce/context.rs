@@ -8,13 +8,13 @@ use super::ReproduceError;
 use super::experiment::{Experiment, Size, Smaller};
 use super::figure::Paper;
 use super::input::{Input, Library};
+use super::input_stats::Survey;
 use super::plan::{Preparation, Run};
 use super::published::{self, Published};
-use super::survey::Survey;
 
 /// A paper, opened on this machine.
 #[derive(Clone)]
-pub struct Scene {
+pub struct PaperContext {
     /// The paper.
     pub paper: &'static Paper,
     /// Its data.
@@ -29,35 +29,35 @@ pub struct Scene {
     pub host: Option<(String, Host)>,
 }
 
-impl Scene {
+impl PaperContext {
     /// Reads the paper's data, finds its inputs and walks through each.
     ///
     /// # Errors
     /// Data that is wrong.
-    pub fn open(paper: &'static Paper, library: &Library, size: Size) -> Result<Scene, ReproduceError> {
+    pub fn open(paper: &'static Paper, library: &Library, size: Size) -> Result<PaperContext, ReproduceError> {
         let experiment = Experiment::parse(paper.name, paper.experiment)?;
         let mut published = Vec::new();
         for (file, text) in paper.published {
             let file = format!("papers/{}/published/{file}", paper.name);
             published.extend(published::parse(&file, text).map_err(ReproduceError::new)?);
         }
-        let mut scene = Scene { paper, experiment, published, inputs: Vec::new(), size, host: None };
-        if size == Size::Middle && scene.experiment.middle.is_none() {
-            let why = scene.experiment.no_middle.as_deref().map_or(String::new(), |why| format!(": {why}"));
+        let mut context = PaperContext { paper, experiment, published, inputs: Vec::new(), size, host: None };
+        if size == Size::Middle && context.experiment.middle.is_none() {
+            let why = context.experiment.no_middle.as_deref().map_or(String::new(), |why| format!(": {why}"));
             let sentence = format!("{} has no middle size{why}; found --middle, expected none or --quick", paper.name);
             return Err(ReproduceError::new(sentence));
         }
-        let Some(first) = scene.experiment.drives.keys().next().cloned() else {
+        let Some(first) = context.experiment.drives.keys().next().cloned() else {
             return Err(ReproduceError::new(format!("papers/{}/experiment.toml: it has no drive", paper.name)));
         };
-        let drive = scene.config(&scene.run_on(&first))?;
-        let smaller = scene.smaller().cloned();
+        let drive = context.config(&context.run_on(&first))?;
+        let smaller = context.smaller().cloned();
         let limit = smaller.as_ref().and_then(|smaller| smaller.requests);
         let parts = smaller.as_ref().and_then(|smaller| smaller.part_of_requests);
         // A small drive has no room at the addresses of a large one.
         let fit = smaller.as_ref().filter(|smaller| smaller.has_small_drives()).map(|_| Fit::Dense);
         let mut taken: Vec<(&str, usize)> = Vec::new();
-        for stated in &scene.experiment.input {
+        for stated in &context.experiment.input {
             let of_group = match taken.iter_mut().find(|(group, _)| *group == stated.group) {
                 Some((_, count)) => count,
                 None => {
@@ -78,9 +78,9 @@ impl Scene {
                 input = Input::open(&stated, library, &drive, part, fit)?;
             }
             *of_group += usize::from(input.is_there());
-            scene.inputs.push(input);
+            context.inputs.push(input);
         }
-        Ok(scene)
+        Ok(context)
     }
 
     /// What its runs have in place of the whole; nothing where they are the whole.
@@ -139,13 +139,13 @@ impl Scene {
 
     /// As it would be on a machine that lacks no input, one request standing for what is in those that are missing here:
     /// what figures ask for there tells what they lack here.
-    pub(super) fn lacking_nothing(&self) -> Scene {
-        let mut scene = self.clone();
-        for input in scene.inputs.iter_mut().filter(|input| !input.is_there()) {
+    pub(super) fn lacking_nothing(&self) -> PaperContext {
+        let mut context = self.clone();
+        for input in context.inputs.iter_mut().filter(|input| !input.is_there()) {
             input.missing = None;
             input.survey = Some(Survey { requests: 2, reads: 1, writes: 1, ..Survey::default() });
         }
-        scene
+        context
     }
 
     fn run_on(&self, drive: &str) -> Run {

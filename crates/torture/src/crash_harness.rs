@@ -8,11 +8,11 @@ use ssdlab_host::BlockDevice as _;
 
 use crate::commands::Mix;
 use crate::driver::{assert_checks, contents, submit};
-use crate::durable::Durable;
+use crate::durability_oracle::Durable;
 use crate::journal::stamps;
 
 /// A drive, what a host may rely on, and how they go on together over power cuts.
-pub struct Lives {
+pub struct CrashHarness {
     /// What the drive is.
     pub config: DriveConfig,
     /// What its power comes back with.
@@ -27,12 +27,12 @@ pub struct Lives {
     pub commands: u64,
 }
 
-impl Lives {
+impl CrashHarness {
     /// A fresh drive.
-    pub fn new(config: &DriveConfig, options: Options) -> Lives {
+    pub fn new(config: &DriveConfig, options: Options) -> CrashHarness {
         let drive = Drive::new(config, options).expect("an accepted drive");
         let oracle = Durable::new(drive.user_sectors(), config.buffer.policy == "none");
-        Lives { config: config.clone(), options, drive: Some(drive), oracle, cuts: 0, commands: 0 }
+        CrashHarness { config: config.clone(), options, drive: Some(drive), oracle, cuts: 0, commands: 0 }
     }
 
     /// The drive.

@@ -1,6 +1,6 @@
 //! Page mapping with the map on flash and a part of it in RAM: what every design that loads its map on demand is made of.
 //!
-//! Data is written, moved and completed as `page` does it. A unit's map page is asked for first, and the asker waits
+//! Data is written, moved and completed as `page` does it. A unit's map page is asked for first, and the waiter waits
 //! until it is cached; see [`cached_map`](super::cached_map).
 
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 use super::cached_map::keys::Sizes;
 use super::cached_map::{LINE_STATE_BYTES, MapCache, quota};
 use super::page::PageFtl;
-use super::{Asker, CachedMap, Found, Ftl, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite};
+use super::{CachedMap, Found, Ftl, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite, Waiter};
 use crate::MapUser;
 use crate::block_pool::BlockKind;
 use crate::media::{Frontier, Media, Place};
@@ -103,12 +103,12 @@ impl DemandFtl {
     }
 
     /// Whether relocation may move units of a group now; else it is told when.
-    fn may_move(&mut self, media: &mut Media, group: u32, lpns: &[Lpn]) -> bool {
+    fn reserve_map_for_move(&mut self, media: &mut Media, group: u32, lpns: &[Lpn]) -> bool {
         let lines = self.lines(lpns);
         if self.map.has_log() {
             return self.map.prepare_moves(&mut self.data, media, group, lpns, &lines);
         }
-        self.map.request(&mut self.data, media, Asker::Gc(group), &lines)
+        self.map.request(&mut self.data, media, Waiter::Gc(group), &lines)
     }
 
     /// Moves what is valid out of a victim, as far as map pages are cached.
@@ -127,18 +127,18 @@ impl DemandFtl {
         }
         let group = media.pool.group_of(victim);
         let frontier = Frontier::of_relocation(media.pool.kind(victim));
-        let asker = Asker::Gc(group);
+        let waiter = Waiter::Gc(group);
         let mut moved = Relocated { cursor, started: 0, stuck: false };
         while moved.started < limit && !moved.stuck {
             let (lpns, pages) = self.next_moves(media, victim, moved.cursor, limit - moved.started);
             if lpns.is_empty() {
-                self.map.let_go(media, asker);
+                self.map.release_job(media, waiter);
                 return Relocated { cursor: media.units_per_superblock(), ..moved };
             }
             if !media.has_page(group, frontier) {
                 return Relocated { stuck: true, ..moved };
             }
-            if !self.may_move(media, group, &lpns) {
+            if !self.reserve_map_for_move(media, group, &lpns) {
                 return Relocated { stuck: true, ..moved };
             }
             let failed = media.failed_untimed.len();
@@ -173,7 +173,7 @@ impl DemandFtl {
 }
 
 impl CachedMap for DemandFtl {
-    fn request(&mut self, media: &mut Media, asker: Asker, lpns: &[Lpn]) -> bool {
+    fn request(&mut self, media: &mut Media, waiter: Waiter, lpns: &[Lpn]) -> bool {
         let mut lines: ArrayVec<u32, 2> = ArrayVec::new();
         for lpn in lpns {
             let line = self.map.shape.line_of(*lpn);
@@ -182,18 +182,18 @@ impl CachedMap for DemandFtl {
             }
             if lines.try_push(line).is_err() {
                 let lines = self.lines(lpns);
-                return self.map.request(&mut self.data, media, asker, &lines);
+                return self.map.request(&mut self.data, media, waiter, &lines);
             }
         }
-        self.map.request(&mut self.data, media, asker, &lines)
+        self.map.request(&mut self.data, media, waiter, &lines)
     }
 
-    fn request_range(&mut self, media: &mut Media, asker: Asker, units: Range<Lpn>) -> bool {
+    fn request_range(&mut self, media: &mut Media, waiter: Waiter, units: Range<Lpn>) -> bool {
         let shape = &self.map.shape;
-        assert!(units.start < units.end, "{asker:?} asks for the map of no unit");
+        assert!(units.start < units.end, "{waiter:?} asks for the map of no unit");
         let lines = shape.line_of(units.start)..=shape.line_of(Lpn(units.end.0 - 1));
         let lines: Vec<u32> = lines.collect();
-        self.map.request(&mut self.data, media, asker, &lines)
+        self.map.request(&mut self.data, media, waiter, &lines)
     }
 
     fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool {
@@ -209,20 +209,20 @@ impl CachedMap for DemandFtl {
         }
     }
 
-    fn forget(&mut self, media: &mut Media, asker: Asker) {
-        self.map.let_go(media, asker);
+    fn forget(&mut self, media: &mut Media, waiter: Waiter) {
+        self.map.release_job(media, waiter);
     }
 
-    fn forget_served(&mut self, media: &mut Media, asker: Asker) {
-        self.map.let_go_served(media, asker);
+    fn forget_served(&mut self, media: &mut Media, waiter: Waiter) {
+        self.map.release_served_job(media, waiter);
     }
 
     fn settled(&mut self, media: &mut Media, place: Place) {
         self.map.settled(media, place);
     }
 
-    fn settled_go_on(&mut self, media: &mut Media) {
-        self.map.settled_go_on(&mut self.data, media);
+    fn resume_settled(&mut self, media: &mut Media) {
+        self.map.resume_settled(&mut self.data, media);
     }
 
     fn served(&mut self, media: &mut Media, op: u32) {
@@ -245,12 +245,12 @@ impl CachedMap for DemandFtl {
         self.map.load_ahead(&mut self.data, media, lpns, MapUser::Buffer);
     }
 
-    fn has_room(&mut self, media: &mut Media) {
-        self.map.has_room(&mut self.data, media);
+    fn on_slot_free(&mut self, media: &mut Media) {
+        self.map.on_slot_free(&mut self.data, media);
     }
 
-    fn go_on(&mut self, media: &mut Media) {
-        self.map.go_on(&mut self.data, media);
+    fn resume(&mut self, media: &mut Media) {
+        self.map.resume(&mut self.data, media);
     }
 }
 
@@ -274,8 +274,8 @@ impl Ftl for DemandFtl {
         Ok(())
     }
 
-    fn writes_anew(&self) -> bool {
-        self.data.writes_anew()
+    fn supports_rewrite(&self) -> bool {
+        self.data.supports_rewrite()
     }
 
     fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
@@ -286,8 +286,8 @@ impl Ftl for DemandFtl {
         self.data.share_page(first, second)
     }
 
-    fn stripe_left(&self, media: &Media) -> u32 {
-        self.data.stripe_left(media)
+    fn pages_left_in_stripe(&self, media: &Media) -> u32 {
+        self.data.pages_left_in_stripe(media)
     }
 
     fn find(&self, lpn: Lpn) -> Found {
@@ -372,13 +372,13 @@ impl Ftl for DemandFtl {
             self.moved(media, current.into_iter(), failed);
         }
         self.map.settled(media, place);
-        self.map.settled_go_on(&mut self.data, media);
+        self.map.resume_settled(&mut self.data, media);
         self.map.end_active_blocks(&mut self.data, media);
         Ok(written)
     }
 
-    fn whereabouts(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
-        self.data.whereabouts(media, place, pages)
+    fn current_locations(&self, media: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
+        self.data.current_locations(media, place, pages)
     }
 
     fn prefetch(&self, media: &Media, lpns: &[Lpn]) {
@@ -432,8 +432,8 @@ impl Ftl for DemandFtl {
         Some(self.map.counters)
     }
 
-    fn under_way(&mut self, media: &Media) -> Vec<&'static str> {
-        self.map.under_way(media)
+    fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {
+        self.map.in_flight_work(media)
     }
 
     fn reset_counters(&mut self) {

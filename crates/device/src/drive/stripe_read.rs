@@ -66,7 +66,7 @@ impl Drive {
         }
         self.read_ended(&done, failed, by);
         if done.pin != BlockId::NONE && self.media.pool.unpin(done.pin) {
-            self.media.unpinned.push(self.media.pool.superblocks.of(done.pin));
+            self.media.erasable.push(self.media.pool.superblocks.of(done.pin));
         }
         self.owner_served(done.token);
     }
