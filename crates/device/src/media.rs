@@ -165,7 +165,7 @@ pub(crate) struct Media {
     pub(crate) events: EventQueue,
     /// Who waited for map pages that are cached now.
     pub(crate) map_is_cached: Vec<Waiter>,
-    /// An waiter has used what was cached for it: others may have its place.
+    /// A waiter has used what was cached for it: others may have its place.
     pub(crate) map_has_room: bool,
     /// A block of map pages is full, and may be the one that their collection waited for.
     pub(crate) map_block_closed: bool,

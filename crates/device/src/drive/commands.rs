@@ -306,8 +306,14 @@ impl Drive {
         }
         loop {
             let asked = SetCommand { ..asked };
-            let design = self.ftl.commands().expect("a design with a set has commands");
-            match design.execute(&mut self.media, asked) {
+            let executed = match &mut self.beside {
+                Some(beside) => beside.execute(&mut *self.ftl, &mut self.media, asked),
+                None => {
+                    let design = self.ftl.commands().expect("a design with a set has commands");
+                    design.execute(&mut self.media, asked)
+                }
+            };
+            match executed {
                 Ok(outcome) => return Ok(outcome),
                 // Without time a map block is erased as soon as a command waits for it.
                 Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.erasable.is_empty() => {
@@ -320,7 +326,7 @@ impl Drive {
 
     #[cold]
     fn empty_buffer_for(&mut self, asked: &SetCommand<'_>) -> Result<(), Stall> {
-        let design = self.ftl.commands().expect("a design with a set has commands");
+        let Some(design) = self.ftl.commands() else { return Ok(()) };
         for lpn in design.leaves_buffer(&self.media, asked) {
             let Some(slot) = self.stage.buffer.as_ref().and_then(|buffer| buffer.find(lpn)) else { continue };
             self.evict(&[slot], None)?;

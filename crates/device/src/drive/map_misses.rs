@@ -58,7 +58,7 @@ impl Drive {
             if self.media.flash.timed() || self.media.erasable.is_empty() {
                 return Err(Stall::Map);
             }
-            // Without time a map block is erased as soon as an waiter waits for it.
+            // Without time a map block is erased as soon as a waiter waits for it.
             self.erase_emptied_superblocks();
         }
     }
@@ -209,7 +209,7 @@ impl Drive {
         }
     }
 
-    /// An waiter whose map pages are all cached had its turn: it asks again when it needs them.
+    /// A waiter whose map pages are all cached had its turn: it asks again when it needs them.
     pub(super) fn forget_waiter_served(&mut self, waiter: Waiter) {
         if let Some(map) = self.ftl.cached_map() {
             map.forget_served(&mut self.media, waiter);

@@ -33,7 +33,7 @@ use ssdlab_flash::{BlockId, Contents, Lpn, Observer, Ppn};
 
 use crate::buffer::WriteBuffer;
 use crate::event_queue::EventQueue;
-use crate::ftl::{DESIGNS, Found, Ftl, PREFETCHED};
+use crate::ftl::{CommandsBeside, DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::{POLICIES as VICTIMS, VictimPolicy};
 use crate::interface::{Direction, Interface};
@@ -139,6 +139,8 @@ pub struct Drive {
     media: Media,
     /// Where data is.
     ftl: Box<dyn Ftl>,
+    /// Commands of a set that stand beside the mapping.
+    beside: Option<Box<dyn CommandsBeside>>,
     gc: Gc,
     host: HostSide,
     commands: CommandTable,
@@ -190,6 +192,7 @@ impl Drive {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
         let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
         let mut ftl = (design.make)(config);
+        let beside = (design.beside)(config);
         let light_load = ftl.idle_work().map_or(0, |work| work.light_load());
         let compaction = ftl.compacts().map(|compaction| compaction.limits());
         let mut media = media;
@@ -223,6 +226,7 @@ impl Drive {
             config: config.clone(),
             media,
             ftl,
+            beside,
             host,
             commands: CommandTable::default(),
             waiting: Waiting::default(),

@@ -148,10 +148,11 @@ impl Drive {
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();
+        memory.extend(self.beside.iter().flat_map(|beside| beside.memory()));
+        let tables: u64 = memory.iter().map(|(_, bytes)| bytes).sum();
         let buffer = if self.stage.buffer.is_some() { self.config.buffer.bytes } else { 0 };
         memory.push(("buffer_bytes", buffer));
         memory.extend(self.stage.buffer.iter().flat_map(WriteBuffer::memory));
-        let tables: u64 = self.ftl.memory().iter().map(|(_, bytes)| bytes).sum();
         memory.push(("simulator_bytes", tables + self.media.flash.oob.bytes()));
         memory
     }
@@ -341,6 +342,9 @@ impl Drive {
             to.write_all(&next_page.to_le_bytes())?;
         }
         self.ftl.save(to)?;
+        if let Some(beside) = &self.beside {
+            beside.save(to)?;
+        }
         to.write_all(MAGIC)
     }
 
@@ -396,6 +400,9 @@ impl Drive {
         }
         drive.media.set_sequence(sequence);
         drive.ftl.restore(&mut drive.media, from)?;
+        if let Some(beside) = &mut drive.beside {
+            beside.restore(from)?;
+        }
         for block in 0..blocks {
             let byte = states[block as usize];
             let state = block_state(byte & !(TRIMMED | MAP_BLOCK | LOG_BLOCK))

@@ -1,10 +1,12 @@
-//! What a design can do beyond the core of [`Ftl`](super::Ftl). It states each of these by giving itself out as one.
+//! What a design can do beyond the core of [`Ftl`](super::Ftl). A design opts in by returning itself from the getter;
+//! [`CommandsBeside`] stands beside it.
 
+use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
-use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
+use super::{CannotYet, Compaction, Ftl, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
 use crate::media::{Media, Place};
 use crate::token::Owner;
 
@@ -115,7 +117,23 @@ pub(crate) trait Commands {
     fn never_written(&mut self, _: &Media, _: &[Lpn]) {}
 }
 
-/// A map that is on flash, of which a part is cached. An waiter that looks a unit up or changes its entry asks for its
+/// Commands of a set beside a mapping that knows nothing of them. What they keep is in RAM alone: after a power cut the drive
+/// has a fresh one.
+pub(crate) trait CommandsBeside: Send {
+    /// Executes a command on `ftl`, as [`Commands::execute`] has it.
+    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
+
+    /// RAM that a real drive would need, by name.
+    fn memory(&self) -> Vec<(&'static str, u64)>;
+
+    /// Its state for a snapshot.
+    fn save(&self, to: &mut dyn Write) -> io::Result<()>;
+
+    /// The state that a snapshot holds.
+    fn restore(&mut self, from: &mut dyn Read) -> io::Result<()>;
+}
+
+/// A map that is on flash, of which a part is cached. A waiter that looks a unit up or changes its entry asks for its
 /// map page first; when all that was asked for is cached, the waiter is put on [`Media::map_is_cached`], and asks again.
 pub(crate) trait CachedMap {
     /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.
@@ -160,7 +178,7 @@ pub(crate) trait CachedMap {
     /// enough to keep them until then.
     fn load_ahead(&mut self, media: &mut Media, lpns: &[Lpn]);
 
-    /// An waiter has used what was cached for it: others may have the places.
+    /// A waiter has used what was cached for it: others may have the places.
     fn on_slot_free(&mut self, media: &mut Media);
 
     /// Blocks were erased: what waits for a map page to program goes on.

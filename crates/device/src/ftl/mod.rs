@@ -13,7 +13,6 @@ mod demand_paged;
 mod dftl;
 mod drawing;
 mod durable_trims;
-mod extended;
 mod log_block;
 pub(crate) mod mv;
 pub(crate) mod page;
@@ -39,7 +38,9 @@ pub use drawing::{
     has_own_campaign, partial_write_cost,
 };
 
-pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
+pub(crate) use capabilities::{
+    AppendOnly, CachedMap, Commands, CommandsBeside, Compacts, IdleWork, OwnCollection, SteppedReads,
+};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -366,6 +367,8 @@ pub(crate) struct Make {
     pub(crate) make: fn(&DriveConfig) -> Box<dyn Ftl>,
     /// Its commands and events beyond block I/O.
     pub(crate) commands: Option<&'static CommandSet>,
+    /// Who executes these, where the mapping does not.
+    pub(crate) beside: fn(&DriveConfig) -> Option<Box<dyn CommandsBeside>>,
     /// Bytes that it takes in the simulator at most, whatever is written.
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
     /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.
@@ -386,6 +389,27 @@ pub(crate) struct Make {
     pub(crate) partial_write: &'static str,
     /// What tests that draw drives have to know.
     pub(crate) drawing: Drawing,
+}
+
+impl Make {
+    /// A design whose map is in RAM, with block I/O alone, that works with every configuration: others say what differs.
+    pub(crate) const fn of(make: fn(&DriveConfig) -> Box<dyn Ftl>, simulator_bytes: fn(&DriveConfig) -> u64) -> Make {
+        Make {
+            check: |_| Ok(()),
+            make,
+            commands: None,
+            beside: |_| None,
+            simulator_bytes,
+            map_blocks: |_| 0,
+            log_blocks: |_| 0,
+            reserved_units: |_| 0,
+            segment_units: |_| 0,
+            zones: |_| None,
+            uses_oob: true,
+            partial_write: "costs a read-modify-write",
+            drawing: Drawing::ANY,
+        }
+    }
 }
 
 /// How far the programs of recovery came.

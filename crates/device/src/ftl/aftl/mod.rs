@@ -53,17 +53,11 @@ pub(super) const DESIGN: Design = Design {
     keys: keys::KEYS,
     make: Make {
         check: keys::check,
-        make: |config| Box::new(Aftl::new(config)),
         commands: Some(&SEGMENTS),
-        simulator_bytes: Aftl::simulator_bytes,
-        map_blocks: |_| 0,
-        log_blocks: |_| 0,
-        reserved_units: |_| 0,
         segment_units: keys::segment_units,
-        zones: |_| None,
-        uses_oob: true,
         partial_write: "is refused",
         drawing: Drawing { drive: keys::draw, handful: keys::handful, own_campaign: true, ..Drawing::ANY },
+        ..Make::of(|config| Box::new(Aftl::new(config)), Aftl::simulator_bytes)
     },
 };
 

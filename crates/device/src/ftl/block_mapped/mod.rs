@@ -48,14 +48,6 @@ pub(super) const DESIGN: Design = Design {
     keys: &[],
     make: Make {
         check: |config| block_mapping_limits::check(config, DESIGN.name, Header::bytes),
-        make: |config| Box::new(BlockFtl::new(config)),
-        commands: None,
-        simulator_bytes: BlockFtl::simulator_bytes,
-        map_blocks: |_| 0,
-        log_blocks: |_| 0,
-        reserved_units: |_| 0,
-        segment_units: |_| 0,
-        zones: |_| None,
         uses_oob: false,
         partial_write: "costs a read-modify-write, and a merge of its logical block",
         drawing: Drawing {
@@ -64,6 +56,7 @@ pub(super) const DESIGN: Design = Design {
             one_in: 8,
             ..Drawing::ANY
         },
+        ..Make::of(|config| Box::new(BlockFtl::new(config)), BlockFtl::simulator_bytes)
     },
 };
 

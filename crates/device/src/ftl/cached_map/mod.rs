@@ -395,7 +395,7 @@ impl MapCache {
         }
     }
 
-    /// Whether an waiter can do with a line what it wants. What is held waits for data in flight, which may wait for a free
+    /// Whether a waiter can do with a line what it wants. What is held waits for data in flight, which may wait for a free
     /// block: so GC goes on.
     #[inline]
     fn is_at_hand(&self, waiter: Waiter, line: u32) -> bool {
@@ -574,7 +574,7 @@ impl MapCache {
         }
     }
 
-    /// An waiter has used what was cached for it: others may have the places.
+    /// A waiter has used what was cached for it: others may have the places.
     pub(super) fn on_slot_free(&mut self, data: &mut PageFtl, media: &mut Media) {
         self.grant(data, media);
         self.load_waiting(data, media);

@@ -1,6 +1,6 @@
 //! Who waits for which lines of the cache.
 //!
-//! An waiter that needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in
+//! A waiter that needs several lines at once has a *job*. A job is granted when the lines of all granted jobs fit in
 //! the cache side by side; its lines stay in the cache from then on until the waiter has used them. So two jobs never
 //! wait for each other's lines, however small the cache is. Jobs are granted in the order in which they came. A job is
 //! found by waiter and by line: no list of all of them is walked.
@@ -80,7 +80,7 @@ impl Jobs {
         waiting.len() == 1
     }
 
-    /// Whether an waiter of a kind waits for a line.
+    /// Whether a waiter of a kind waits for a line.
     pub(super) fn waits_for(&self, line: u32, kind: impl Fn(Waiter) -> bool) -> bool {
         self.waiting.get(&line).is_some_and(|jobs| jobs.iter().any(|job| kind(self.all[*job].waiter)))
     }
@@ -97,7 +97,7 @@ impl Jobs {
         }
     }
 
-    /// The job of an waiter is over; its lines, if it was granted, may leave the cache.
+    /// The job of a waiter is over; its lines, if it was granted, may leave the cache.
     pub(super) fn end(&mut self, waiter: Waiter) -> Option<Job> {
         let number = self.by_waiter.remove(&waiter)?;
         let ended = &mut self.all[number];

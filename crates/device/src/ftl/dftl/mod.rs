@@ -15,17 +15,9 @@ pub(super) const DESIGN: Design = Design {
     keys: KEYS,
     make: Make {
         check,
-        make: |config| Box::new(DemandFtl::new(config)),
-        commands: None,
-        simulator_bytes: demand_paged::simulator_bytes,
         map_blocks: demand_paged::map_blocks,
-        log_blocks: |_| 0,
-        reserved_units: |_| 0,
-        segment_units: |_| 0,
-        zones: |_| None,
-        uses_oob: true,
-        partial_write: "costs a read-modify-write",
         drawing: Drawing { drive: draw, handful: keys::handful, one_in: 4, ..Drawing::ANY },
+        ..Make::of(|config| Box::new(DemandFtl::new(config)), demand_paged::simulator_bytes)
     },
 };
 

@@ -76,17 +76,9 @@ const fn design(
         keys: keys::KEYS,
         make: Make {
             check,
-            make,
-            commands: None,
-            simulator_bytes: LogBlockFtl::simulator_bytes,
-            map_blocks: |_| 0,
-            log_blocks: |_| 0,
-            reserved_units: |_| 0,
-            segment_units: |_| 0,
-            zones: |_| None,
-            uses_oob: true,
             partial_write: "costs a read-modify-write into a log block",
             drawing: Drawing { drive: keys::draw, handful: block_mapping_limits::handful, one_in: 16, ..Drawing::ANY },
+            ..Make::of(make, LogBlockFtl::simulator_bytes)
         },
     }
 }

@@ -63,18 +63,10 @@ pub(super) const DESIGN: Design = Design {
     keys: keys::KEYS,
     make: Make {
         check: |config| check::validate(config).map(|_| ()),
-        make: |config| Box::new(MvFtl::new(config)),
-        commands: None,
-        simulator_bytes: MvFtl::simulator_bytes,
-        map_blocks: |_| 0,
-        log_blocks: |_| 0,
-        reserved_units: |_| 0,
-        segment_units: |_| 0,
-        zones: |_| None,
-        uses_oob: true,
         partial_write: "becomes another version of it, or a read-modify-write where its mask is no pattern and small ones \
                         are not compacted (ftl.version_masks, ftl.compaction)",
         drawing: drawing::DRAWING,
+        ..Make::of(|config| Box::new(MvFtl::new(config)), MvFtl::simulator_bytes)
     },
 };
 

@@ -22,7 +22,7 @@ use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::placement::Placement;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{
-    Design, Drawing, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
+    Design, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
 };
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::recovery_reads::RecoveryReads;
@@ -66,20 +66,7 @@ pub(super) const DESIGN: Design = Design {
     name: "page",
     summary: "full page mapping in RAM, mapping unit of at most a page",
     keys: &[],
-    make: Make {
-        check: |_| Ok(()),
-        make: |config| Box::new(PageFtl::new(config)),
-        commands: None,
-        simulator_bytes: PageFtl::simulator_bytes,
-        map_blocks: |_| 0,
-        log_blocks: |_| 0,
-        reserved_units: |_| 0,
-        segment_units: |_| 0,
-        zones: |_| None,
-        uses_oob: true,
-        partial_write: "costs a read-modify-write",
-        drawing: Drawing::ANY,
-    },
+    make: Make::of(|config| Box::new(PageFtl::new(config)), PageFtl::simulator_bytes),
 };
 
 impl PageFtl {

@@ -51,17 +51,12 @@ pub(super) const DESIGN: Design = Design {
     keys: keys::KEYS,
     make: Make {
         check: keys::check,
-        make: |config| Box::new(Shrd::new(config)),
         commands: Some(&SHRD),
-        simulator_bytes: keys::simulator_bytes,
         map_blocks: super::demand_paged::map_blocks,
         log_blocks: keys::log_blocks,
         reserved_units: keys::rwlb_units,
-        segment_units: |_| 0,
-        zones: |_| None,
-        uses_oob: true,
-        partial_write: "costs a read-modify-write",
         drawing: Drawing { drive: keys::draw, handful: keys::handful, one_in: 4, ..Drawing::ANY },
+        ..Make::of(|config| Box::new(Shrd::new(config)), keys::simulator_bytes)
     },
 };
 

@@ -12,9 +12,7 @@ use ssdlab_base::command_sets::tags::{
 };
 use ssdlab_base::{Request, SECTOR_BYTES};
 
-use super::extended::{Extended, Extension};
-use super::page::{self, PageFtl};
-use super::{Design, Ftl, Make, NoSpace, Outcome, SetCommand, TrimTarget};
+use super::{CannotYet, CommandsBeside, Design, Ftl, Make, Outcome, SetCommand, TrimTarget, page};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
@@ -32,13 +30,12 @@ pub(super) const DESIGN: Design = Design {
     name: "tagged",
     summary: "page mapping with a word for each unit in RAM: the example of a command set",
     keys: &[],
-    make: Make { make, commands: Some(&TAGS), ..page::DESIGN.make },
+    make: Make { commands: Some(&TAGS), beside, ..page::DESIGN.make },
 };
 
-fn make(config: &DriveConfig) -> Box<dyn Ftl> {
+fn beside(config: &DriveConfig) -> Option<Box<dyn CommandsBeside>> {
     let sectors_per_unit = u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
-    let extension = Tags { sectors_per_unit, tags: BTreeMap::new() };
-    Box::new(Extended { ftl: Box::new(PageFtl::new(config)), extension })
+    Some(Box::new(Tags { sectors_per_unit, tags: BTreeMap::new() }))
 }
 
 impl Tags {
@@ -96,8 +93,8 @@ impl Tags {
     }
 }
 
-impl Extension for Tags {
-    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, NoSpace> {
+impl CommandsBeside for Tags {
+    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
         Ok(match command.opcode {
             WRITE_TAGGED => self.write(media, &command),
             READ_TAGGED => self.read(&command),
