@@ -107,8 +107,8 @@ torture-live: need-rust need-python ## Cut the power of served drives for SECOND
 	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill stacks/kill full_disk/kill segments/kill filesystems databases fio_jobs
 
 test-torture: test-build ## Cut the power of small drives more than 100,000 times
-	@SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) $(TIMED) "power cuts" \
-		$(CARGO) test --workspace --locked $(SEEDED) --test campaign -- --nocapture drives_survive
+	@SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) CARGO="$(CARGO)" $(TIMED) "power cuts" \
+		$(PYTHON) scripts/rust-tests --only "torture: campaign::drives_survive" $(SEEDED) -- --nocapture
 
 torture: build need-python ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under a command set, and of `append` alone, and run whole systems, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too; then test-docs-long
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
@@ -119,9 +119,9 @@ torture: build need-python ## Cut the power of every design, of a cached map alo
 	$(SSDLAB) torture --host papers/amf/append.toml --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --host examples/hosts/append.toml --device zns-tlc-1t --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(PYTHON) tests/systems/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) --save $(OUT)/systems
-	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test shrd -- --nocapture
-	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test segments -- --nocapture
-	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test stacks every_cut -- --nocapture
+	SSDLAB_TORTURE=300 $(CARGO) test --release --locked -p ssdlab-torture --test it shrd:: -- --nocapture
+	SSDLAB_TORTURE=500 $(CARGO) test --release --locked -p ssdlab-torture --test it segments:: -- --nocapture
+	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test it stacks::every_cut -- --nocapture
 	$(SSDLAB) torture --exhaustive 4
 	$(MAKE) test-docs-long
 

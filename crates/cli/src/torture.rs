@@ -192,7 +192,7 @@ fn check_memory_of(args: &Torture, drives: &[DriveConfig], jobs: u64) -> Result<
 fn appends_alone(option: &str, design: &str) -> Failure {
     Failure::input(format!("{option}: drives of the design '{design}' accept only appends to segments")).hint(
         "put the layer 'append' above a drive of the command set 'segments' or 'zoned' with --host (docs/host.md); to test bare \
-             drives, run `cargo test --release -p ssdlab-torture --test segments`",
+             drives, run `cargo test --release -p ssdlab-torture --test it segments::`",
     )
 }
 

@@ -1,4 +1,6 @@
 //! No growth of memory, however many requests come.
+//!
+//! A program of its own: the pages of the whole process are counted.
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};

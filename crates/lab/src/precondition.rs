@@ -971,7 +971,7 @@ mod tests {
     /// A drive stops for an event as for a completion; an event that no host takes stops it for ever.
     #[test]
     fn a_drive_that_sends_events_is_preconditioned() {
-        let text = include_str!("../tests/common/small.toml");
+        let text = include_str!("../tests/it/common/small.toml");
         let description = ssdlab_device::Description::parse(text, "small.toml").expect("a description");
         let config = description.resolve().expect("a drive");
         let stop = AtomicBool::new(false);

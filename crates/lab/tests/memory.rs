@@ -2,6 +2,8 @@
 //! included, drives one after the other and side by side.
 #![allow(unsafe_code, reason = "an allocator that counts can only be written so")]
 
+#[allow(dead_code, reason = "tests of the other program need the rest")]
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ssdlab_live::nbd::{Endpoint, Export, Limits, Server};
 
-#[path = "../tests/support/ram.rs"]
+#[path = "../tests/it/support/ram.rs"]
 mod ram;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ssdlab_live::mount::{Options, mount, protect_process};
 
-#[path = "../tests/support/ram.rs"]
+#[path = "../tests/it/support/ram.rs"]
 mod ram;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

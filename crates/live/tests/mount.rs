@@ -1,5 +1,9 @@
 //! Real file systems on a loop device over the file over a disk in memory.
+//!
+//! A program of its own: it starts itself as a server that is killed.
 
+#[allow(dead_code, reason = "tests of the other program need the rest")]
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::fs::{self, File};
@@ -16,9 +20,7 @@ use ssdlab_live::fuse::FuseFile;
 use ssdlab_live::mount::{Down, FileSystem, MountError, Mounted, Options, mount, take_down};
 use support::MIB;
 use support::client::pattern;
-use support::machine::{
-    Recorder, must, program, serves, skipped, why_no_file_system, why_no_fuse, why_no_mount, within,
-};
+use support::machine::{Recorder, must, program, serves, skipped, why_no_fuse, within};
 use support::ram::Ram;
 use tempfile::TempDir;
 
@@ -74,6 +76,38 @@ fn mountpoint() -> (TempDir, PathBuf) {
     serves(&mountpoint);
     serves(&slot(&mountpoint).join("fuse"));
     (directory, mountpoint)
+}
+
+/// Why file systems cannot be mounted here, if they cannot.
+fn why_no_mount() -> Option<String> {
+    if let Some(reason) = why_no_fuse() {
+        return Some(reason);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root".to_owned());
+    }
+    let (good, text) = program(&[&"losetup", &"--find"]);
+    if !good {
+        return Some(format!("no loop devices: {text}"));
+    }
+    None
+}
+
+/// Why a file system cannot be tested here, if it cannot.
+fn why_no_file_system(name: &str, checker: &str) -> Option<String> {
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if !known.lines().any(|line| line.trim_start_matches("nodev").trim() == name) {
+        // It may be a module that no program has asked for yet.
+        if !program(&[&"modprobe", &name]).0 {
+            return Some(format!("this kernel has no {name}"));
+        }
+    }
+    for tool in [&format!("mkfs.{name}"), checker] {
+        if !["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|directory| Path::new(directory).join(tool).exists()) {
+            return Some(format!("no {tool}"));
+        }
+    }
+    None
 }
 
 /// Checks what a target holds, by the file system's own checker on the file.

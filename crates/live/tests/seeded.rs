@@ -1,7 +1,11 @@
 //! Seeded bugs of the served path: each is found within a stated number of cuts. Prints the table of `docs/serving.md`.
 //!
+//! A program of its own: a bug is on for the whole process.
+//!
 //! `cargo test -p ssdlab-live --features seeded-bugs --test seeded -- --nocapture`
 
+#[allow(dead_code, reason = "tests of the other program need the rest")]
+#[path = "it/power.rs"]
 mod power;
 
 use power::Subject;

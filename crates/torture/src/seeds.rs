@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Runs `body` for seeds `1..=seeds`. With `SSDLAB_SEED` set only that seed is run, and `SSDLAB_TORTURE` multiplies the
-/// number of seeds. A seed that fails prints the command that repeats it; with `SSDLAB_KEEP_GOING` the rest run too.
-pub fn campaign(binary: &str, test: &str, seeds: u64, mut body: impl FnMut(u64)) {
+/// number of seeds. A seed that fails prints the command that repeats it: `test` is in `module` of a crate's test program `it`. With
+/// `SSDLAB_KEEP_GOING` the rest run too.
+pub fn campaign(module: &str, test: &str, seeds: u64, mut body: impl FnMut(u64)) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("SSDLAB_SEED") {
         body(seed);
@@ -19,7 +20,7 @@ pub fn campaign(binary: &str, test: &str, seeds: u64, mut body: impl FnMut(u64))
             // Cargo says whose tests run.
             let package = std::env::var("CARGO_PKG_NAME").unwrap_or("ssdlab-device".to_string());
             eprintln!(
-                "seed {seed} failed; repeat it with\n  SSDLAB_SEED={seed} cargo test -p {package} --test {binary} {test} -- --exact --nocapture"
+                "seed {seed} failed; repeat it with\n  SSDLAB_SEED={seed} cargo test -p {package} --test it {module}::{test} -- --exact --nocapture"
             );
             if !keep_going {
                 resume_unwind(panic);

@@ -1,5 +1,5 @@
 //! Greedy: the fewest valid units. Of blocks with equally few the lowest number is taken, which says nothing of their age;
-//! the block that was closed first would cost less under skew (`crates/lab/tests/victims.rs`).
+//! the block that was closed first would cost less under skew (`crates/lab/tests/it/victims.rs`).
 
 use ssdlab_base::Rng;
 

@@ -1,0 +1,321 @@
+//! The order of a die's queue: exact times under each policy.
+
+use ssdlab_base::Nanos;
+use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, Ppn, SchedulerKind};
+
+use crate::support::*;
+
+fn with(scheduler: SchedulerKind) -> FlashConfig {
+    let mut config = chips(1, 1, 1);
+    config.scheduler = scheduler;
+    config
+}
+
+fn gc_program(bench: &mut Bench, block: u32, page: u32) -> u32 {
+    bench.submit(OpKind::Program, Class::GcWrite, block, page, PAGE)
+}
+
+#[test]
+fn fifo_serves_in_order_of_arrival() {
+    let mut bench = Bench::new(&with(SchedulerKind::Fifo));
+    bench.fill(1, 1);
+    bench.fill(2, 1);
+    let ops = [
+        bench.program(0, 0),
+        gc_program(&mut bench, 3, 0),
+        bench.erase(2),
+        bench.read(1, 0),
+        bench.submit(OpKind::Read, Class::GcRead, 1, 0, PAGE),
+        bench.program(0, 1),
+    ];
+    let parts = [PROGRAM_PAGE, PROGRAM_PAGE, COMMAND + ERASE, READ_PAGE, READ_PAGE, PROGRAM_PAGE];
+    let mut end = 0;
+    for (op, part) in ops.into_iter().zip(parts) {
+        end += part;
+        bench.assert_ends_at(op, end);
+    }
+}
+
+#[test]
+fn reads_first_serves_the_hosts_reads_then_gcs_then_the_rest_in_order() {
+    let mut bench = Bench::new(&with(SchedulerKind::ReadsFirst));
+    bench.fill(1, 1);
+    bench.fill(2, 1);
+    let running = bench.program(0, 0);
+    let erase = bench.erase(2);
+    let program = bench.program(0, 1);
+    let gc_read = bench.submit(OpKind::Read, Class::GcRead, 1, 0, PAGE);
+    let read = bench.read(1, 0);
+    let mut end = PROGRAM_PAGE;
+    bench.assert_ends_at(running, end);
+    for (op, part) in [(read, READ_PAGE), (gc_read, READ_PAGE), (erase, COMMAND + ERASE), (program, PROGRAM_PAGE)] {
+        end += part;
+        bench.assert_ends_at(op, end);
+    }
+}
+
+#[test]
+fn the_host_goes_first_until_gc_has_waited_for_the_bound() {
+    // A garbage collection's program arrives at 0 behind the first of the host's; decisions fall at its end and so on.
+    for (starvation, passed) in [
+        (0, 1),
+        (1, 1),
+        (PROGRAM_PAGE, 1),
+        (PROGRAM_PAGE + 1, 2),
+        (2 * PROGRAM_PAGE, 2),
+        (2 * PROGRAM_PAGE + 1, 3),
+        (u64::MAX, 6),
+    ] {
+        let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation: Nanos(starvation) }));
+        for page in 0..6 {
+            bench.program(0, page);
+            if page == 0 {
+                gc_program(&mut bench, 1, 0);
+            }
+        }
+        bench.run_until(passed * PROGRAM_PAGE);
+        assert_eq!(bench.flash.blocks.get(BlockId(1)).programmed, 0);
+        let gc = 1;
+        bench.assert_ends_at(gc, (passed + 1) * PROGRAM_PAGE);
+        assert_eq!(u64::from(bench.flash.blocks.get(BlockId(0)).programmed), passed);
+    }
+}
+
+#[test]
+fn a_late_collection_and_the_host_take_turns() {
+    // Sixteen programs each, all there at once. From the bound on every one of collection's is late: they used to go one
+    // after the other, and the host, which was to be first, waited for all of them.
+    const EACH: u32 = 16;
+    let passed = 3;
+    let starvation = Nanos(passed * PROGRAM_PAGE);
+    let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation }));
+    let host: Vec<u32> = (0..EACH).map(|page| bench.program(0, page)).collect();
+    let collection: Vec<u32> = (0..EACH).map(|page| gc_program(&mut bench, 1, page)).collect();
+    // The host's first ones go before the bound, each of the others behind one of collection's.
+    let host = (0..).zip(host).map(|(index, op)| (index + 1 + (index + 1_u64).saturating_sub(passed), op));
+    let collection = (0..).zip(collection).map(|(index, op)| (index + 1 + (passed + index).min(u64::from(EACH)), op));
+    let mut ends: Vec<(u64, u32)> = host.chain(collection).collect();
+    ends.sort_unstable();
+    for (index, (end, op)) in (1..).zip(ends) {
+        assert_eq!(end, index, "the die is never idle");
+        bench.assert_ends_at(op, end * PROGRAM_PAGE);
+    }
+}
+
+#[test]
+fn collection_that_is_not_late_has_no_turn_however_long_the_host_goes_on() {
+    let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation: Nanos(u64::MAX) }));
+    let host: Vec<u32> = (0..16).map(|page| bench.program(0, page)).collect();
+    let first = gc_program(&mut bench, 1, 0);
+    let second = gc_program(&mut bench, 1, 1);
+    bench.assert_ends_at(host[15], 16 * PROGRAM_PAGE);
+    bench.assert_ends_at(first, 17 * PROGRAM_PAGE);
+    bench.assert_ends_at(second, 18 * PROGRAM_PAGE);
+}
+
+#[test]
+fn within_the_host_and_within_gc_the_older_goes_first() {
+    let mut bench = Bench::new(&with(SchedulerKind::HostFirst { starvation: Nanos(u64::MAX) }));
+    bench.fill(1, 1);
+    bench.fill(2, 1);
+    let running = bench.program(0, 0);
+    let gc = gc_program(&mut bench, 3, 0);
+    let erase = bench.erase(2);
+    let write = bench.program(0, 1);
+    let read = bench.read(1, 0);
+    let mut end = PROGRAM_PAGE;
+    bench.assert_ends_at(running, end);
+    for (op, part) in [(write, PROGRAM_PAGE), (read, READ_PAGE), (gc, PROGRAM_PAGE), (erase, COMMAND + ERASE)] {
+        end += part;
+        bench.assert_ends_at(op, end);
+    }
+}
+
+#[test]
+fn an_operation_that_waits_for_another_lets_the_rest_pass() {
+    for scheduler in [SchedulerKind::Fifo, SchedulerKind::ReadsFirst, SchedulerKind::HostFirst { starvation: Nanos(0) }]
+    {
+        let mut config = with(scheduler);
+        config.geometry.chips_per_channel = 2;
+        let mut bench = Bench::new(&config);
+        let far = bench.block(1, 0, 0);
+        bench.fill(far, 1);
+        bench.fill(1, 1);
+        // The old version is on another die, behind an erase.
+        let other = bench.block(1, 0, 1);
+        bench.erase(other);
+        let (_, old) = bench.submit_full(OpKind::Read, Class::HostRead, far, 0, PAGE, Ppn::NONE, 0);
+        let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 1);
+        bench.flash.link(old, op);
+        let read = bench.read(1, 0);
+        bench.run_until(COMMAND + READ_PAGE);
+        assert!(bench.end(read).is_some(), "the die is free for others meanwhile");
+        let end = COMMAND + ERASE + READ_PAGE + PROGRAM_PAGE;
+        bench.assert_ends_at(merge, end);
+    }
+}
+
+#[test]
+fn pages_of_a_block_keep_their_order_under_every_policy() {
+    for scheduler in [
+        SchedulerKind::Fifo,
+        SchedulerKind::ReadsFirst,
+        SchedulerKind::HostFirst { starvation: Nanos(1) },
+        SchedulerKind::SingleFifo,
+    ] {
+        for cache_program in [false, true] {
+            let mut config = with(scheduler);
+            config.cache_program = cache_program;
+            config.geometry.planes_per_die = 2;
+            let mut bench = Bench::new(&config);
+            // Out of order, the chips would panic.
+            for page in 0..16 {
+                bench.program(0, page);
+                bench.program(4, page);
+                gc_program(&mut bench, 1, page);
+                gc_program(&mut bench, 5, page);
+            }
+            bench.run();
+            assert!([0, 1, 4, 5].iter().all(|block| bench.flash.blocks.get(BlockId(*block)).programmed == 16));
+        }
+    }
+}
+
+/// Application-Managed Flash, Figure 8: segments A (sectors 0 to 7) and B (8 to 15), four channels with one die each, blocks of
+/// two pages; sector i is on channel i mod 4, A's in block 0 of the die and B's in block 1. They arrive as 0, 8, 1, 9, 2, 10...
+fn figure_8(scheduler: SchedulerKind, cache_program: bool) -> (Bench, Vec<(u32, u32)>, Recorder) {
+    let mut config = chips(4, 1, 1);
+    config.scheduler = scheduler;
+    config.cache_program = cache_program;
+    let mut bench = Bench::new(&config);
+    let recorder = Recorder::watch(&mut bench.flash);
+    let arrivals: Vec<u32> = (0..8).flat_map(|sector| [sector, sector + 8]).collect();
+    let place = |sector: u32| (sector % 4 * 4 + sector / 8, sector / 4 % 2);
+    let submitted = arrivals.into_iter().map(|sector| {
+        let (block, page) = place(sector);
+        (sector, bench.program(block, page))
+    });
+    let submitted = submitted.collect();
+    (bench, submitted, recorder)
+}
+
+#[test]
+fn figure_8_with_a_queue_a_die_keeps_all_channels_at_work() {
+    let (mut bench, submitted, recorder) = figure_8(SchedulerKind::Fifo, false);
+    // Each die has its four pages in order of arrival: A's first, B's first, A's second, B's second.
+    bench.run();
+    for (sector, token) in &submitted {
+        let turn = u64::from(sector / 4 % 2 * 2 + sector / 8 + 1);
+        assert_eq!(bench.end(*token), Some(turn * PROGRAM_PAGE), "sector {sector}");
+    }
+    recorder.seen().check(&bench.flash);
+}
+
+#[test]
+fn figure_8_with_one_queue_delays_sector_1_until_0_and_8_are_sent() {
+    let (mut bench, submitted, recorder) = figure_8(SchedulerKind::SingleFifo, false);
+    // 0 is sent in DATA_IN and programmed. 8 waits for the die, is sent, and only then 1 is, to an idle die. 9 waits for that...
+    // So each pair takes a page's program and DATA_IN, and the die's second of a pair is programmed while the next pair begins.
+    for (index, (_, token)) in (0..).zip(&submitted) {
+        let (pair, second) = (index / 2, index % 2);
+        let sent = DATA_IN + pair * (PROGRAM_PAGE + DATA_IN) + second * PROGRAM_PAGE;
+        bench.assert_ends_at(*token, sent + PROGRAM);
+    }
+    assert_eq!(bench.run(), 7 * (PROGRAM_PAGE + DATA_IN) + 2 * PROGRAM_PAGE);
+    recorder.seen().check(&bench.flash);
+}
+
+#[test]
+fn figure_8_with_one_queue_and_cache_program_sends_8_while_0_is_programmed() {
+    let (mut bench, submitted, _) = figure_8(SchedulerKind::SingleFifo, true);
+    bench.run();
+    // 8 is sent while 0 is programmed, then 1 to an idle die: each 2 DATA_IN behind the pair before. 4 finds die 0 with 0 at
+    // work and 8 staged, is staged when 8's program begins, and programmed behind it.
+    for pair in 0..4_u64 {
+        let sent = (2 * pair + 1) * DATA_IN;
+        let tokens = [submitted[2 * pair as usize].1, submitted[2 * pair as usize + 1].1];
+        assert_eq!(tokens.map(|token| bench.end(token)), [Some(sent + PROGRAM), Some(sent + 2 * PROGRAM)]);
+    }
+    let (sector, four) = submitted[8];
+    assert_eq!((sector, bench.end(four)), (4, Some(DATA_IN + 3 * PROGRAM)));
+}
+
+#[test]
+fn with_one_queue_an_operation_that_waits_is_not_in_it_yet() {
+    let mut config = chips(2, 1, 1);
+    config.scheduler = SchedulerKind::SingleFifo;
+    let mut bench = Bench::new(&config);
+    let far = bench.block(1, 0, 0);
+    bench.fill(far, 1);
+    bench.fill(1, 1);
+    let (old, read) = bench.submit_full(OpKind::Read, Class::HostRead, far, 0, PAGE, Ppn::NONE, 0);
+    let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, 0, 0, PAGE, Ppn::NONE, 1);
+    bench.flash.link(read, op);
+    let behind = bench.read(1, 0);
+    // The read behind the program that waits is sent when the command of the first read is across.
+    bench.assert_ends_at(old, READ_PAGE);
+    bench.assert_ends_at(behind, COMMAND + READ_PAGE);
+    bench.assert_ends_at(merge, COMMAND + READ_PAGE + PROGRAM_PAGE);
+}
+
+#[test]
+fn with_one_queue_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
+    for suspend in [false, true] {
+        let mut config = chips(2, 1, 1);
+        config.scheduler = SchedulerKind::SingleFifo;
+        config.program_suspend = suspend;
+        let mut bench = Bench::new(&config);
+        bench.fill(1, 1);
+        bench.program(0, 0);
+        let read = bench.read(1, 0);
+        let other = bench.block(1, 0, 0);
+        let elsewhere = bench.program(other, 0);
+        // The read is the head: it waits for the program, or stops it as soon as its data is in.
+        let sent = if suspend { DATA_IN + SUSPEND + COMMAND } else { PROGRAM_PAGE + COMMAND };
+        bench.assert_ends_at(read, sent + READ + TRANSFER);
+        bench.assert_ends_at(elsewhere, sent + PROGRAM_PAGE);
+    }
+}
+
+#[test]
+fn with_one_queue_staged_data_is_being_sent_when_the_program_before_it_has_ended() {
+    let mut config = chips(2, 1, 1);
+    config.scheduler = SchedulerKind::SingleFifo;
+    config.cache_program = true;
+    let mut bench = Bench::new(&config);
+    let first = bench.program(0, 0);
+    bench.run_until(PROGRAM_PAGE - DATA_IN / 2);
+    let staged = bench.program(0, 1);
+    bench.run_until(PROGRAM_PAGE + 1);
+    assert_eq!(bench.end(first), Some(PROGRAM_PAGE));
+    let other = bench.block(1, 0, 0);
+    let elsewhere = bench.program(other, 0);
+    let sent = PROGRAM_PAGE - DATA_IN / 2 + DATA_IN;
+    bench.assert_ends_at(staged, sent + PROGRAM);
+    bench.assert_ends_at(elsewhere, sent + PROGRAM_PAGE);
+}
+
+#[test]
+fn with_one_queue_planes_run_together_if_they_are_next_to_each_other_in_it() {
+    let mut config = chips(2, 1, 2);
+    config.scheduler = SchedulerKind::SingleFifo;
+    let mut bench = Bench::new(&config);
+    let on = |bench: &Bench, die, plane| bench.block(die, plane, 0);
+    let (a, b, c) = (on(&bench, 0, 0), on(&bench, 0, 1), on(&bench, 1, 0));
+    let together = [bench.program(a, 0), bench.program(b, 0)];
+    let other = bench.program(c, 0);
+    let apart = bench.program(a, 1);
+    let d = on(&bench, 1, 1);
+    let between = bench.program(d, 0);
+    let later = bench.program(b, 1);
+    let end = bench.run();
+    assert_eq!(together.map(|token| bench.end(token)), [Some(2 * DATA_IN + PROGRAM); 2]);
+    assert_eq!(bench.end(other), Some(2 * DATA_IN + PROGRAM_PAGE));
+    assert_eq!(bench.end(apart), Some(2 * DATA_IN + PROGRAM + PROGRAM_PAGE));
+    // Die 1 is free when `apart` is sent; die 0 takes `later` when it is done with `apart`.
+    assert_eq!(bench.end(between), Some(3 * DATA_IN + PROGRAM + PROGRAM_PAGE));
+    assert_eq!(
+        (bench.end(later), end),
+        (Some(2 * (DATA_IN + PROGRAM_PAGE) + PROGRAM), 2 * (DATA_IN + PROGRAM_PAGE) + PROGRAM)
+    );
+}

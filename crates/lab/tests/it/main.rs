@@ -1,0 +1,18 @@
+//! Experiments: runs, results and files, and drives against models of their own.
+
+mod append;
+mod breakdown;
+mod cached_map;
+mod command_sets;
+mod common;
+mod conclusions;
+mod counting_model;
+mod files;
+mod jobs;
+mod log_blocks;
+mod pacing;
+mod preconditioning;
+mod runs;
+mod victims;
+mod watching;
+mod zones;

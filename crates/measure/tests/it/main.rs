@@ -1,0 +1,5 @@
+//! Captures, classifiers and logs.
+
+mod captures;
+mod classifiers;
+mod drive_logs;

@@ -1,0 +1,17 @@
+//! Campaigns: what they survive, and which bugs they find.
+
+mod cached_map;
+mod campaign;
+mod command_sets;
+mod map_cuts;
+mod map_faults;
+mod one_design;
+#[cfg(feature = "seeded-bugs")]
+mod page;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;
+#[cfg(feature = "seeded-bugs")]
+mod seeded_layers;
+mod segments;
+mod shrd;
+mod stacks;

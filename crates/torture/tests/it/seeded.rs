@@ -1,0 +1,227 @@
+//! Seeded bugs: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
+//!
+//! `cargo test --release -p ssdlab-torture --features seeded-bugs --test it seeded:: -- --nocapture`
+
+use std::sync::Mutex;
+
+use ssdlab_device::seeded::{self, Bug};
+use ssdlab_torture::segments::SegmentCase;
+use ssdlab_torture::shrd::LogCase;
+use ssdlab_torture::tags::TagCase;
+use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
+
+use crate::page;
+
+/// Each bug and the seeds in which it must be found; each seed is 200 commands.
+const ALLOWED: [(Bug, u64); 62] = [
+    (Bug::EraseDoesNotWait, 200),
+    (Bug::FlushReturnsEarly, 100),
+    (Bug::FlushMissesTheLast, 100),
+    (Bug::FuaIsPlain, 100),
+    (Bug::TrimForgotten, 100),
+    (Bug::EraseBeforeTrimRecord, 200),
+    (Bug::MapBeforeData, 4000),
+    (Bug::FailedPageLetGo, 400),
+    (Bug::TornPageTrusted, 100),
+    (Bug::TornBlockFree, 100),
+    (Bug::SequenceReused, 100),
+    (Bug::SupersededMoved, 100),
+    (Bug::OldSectorsDropped, 100),
+    (Bug::OverwriteLost, 100),
+    (Bug::LostDataReadsGood, 400),
+    (Bug::BadBlockUsed, 100),
+    (Bug::OlderVersionWins, 100),
+    (Bug::MergeForgetsVersion, 4000),
+    (Bug::ChainDropped, 200),
+    (Bug::MembersInStep, 100),
+    (Bug::FreeAtFirstErase, 100),
+    (Bug::ParityMissesPage, 100),
+    (Bug::StaleParityTrusted, 3000),
+    (Bug::RebuiltFromNextStripe, 100),
+    (Bug::ParityDoesNotWait, 400),
+    (Bug::HeaderForgetsTrims, 1000),
+    (Bug::MergeKeepsNewestOnly, 2000),
+    (Bug::CopyTakenForWhole, 2000),
+    (Bug::SwitchOutOfOrder, 100),
+    (Bug::SwitchForgetsTrims, 1000),
+    (Bug::MergePinsDataBlock, 400),
+    (Bug::HeaderTellsNoTrims, 100),
+    (Bug::ReplacedBlockNotPinned, 2000),
+    (Bug::UnfinishedReplacementTaken, 4000),
+    (Bug::RecordIgnored, 100),
+    (Bug::RecordForgetsOlderTrims, 100),
+    (Bug::ErasedBeforeRecord, 400),
+    (Bug::GenerationsMixed, 100),
+    (Bug::HolesStayOpen, 100),
+    (Bug::MoveMakesMapPageNew, 6000),
+    (Bug::RecordForgetsOpenBlocks, 100),
+    (Bug::RecordBeforeMapPages, 1000),
+    (Bug::RecordIsLate, 200),
+    (Bug::MapPageForgotten, 100),
+    (Bug::OlderMapPageWins, 100),
+    (Bug::SharedUnitFreedEarly, 2000),
+    (Bug::MapPageNamesUnwritten, 400),
+    (Bug::RecoveryLeavesPageClean, 100),
+    (Bug::EventForgotten, 100),
+    (Bug::EventOvertakes, 100),
+    (Bug::AcknowledgedAgain, 100),
+    (Bug::RefusedCommandActs, 100),
+    (Bug::ExecutedTwice, 100),
+    (Bug::UnsettledLogForgotten, 1000),
+    (Bug::MoveRenumbers, 1000),
+    (Bug::AutoremapAnyWins, 1000),
+    (Bug::RemapForgetsMapPage, 1000),
+    (Bug::TrimForgetsLog, 1000),
+    (Bug::NumbersBeginAnew, 1000),
+    (Bug::BufferedCopyForgotten, 1000),
+    (Bug::RemapBeforeData, 4000),
+    (Bug::LogNotWrittenThrough, 1000),
+];
+
+/// Found where reads fail far more often than they are drawn to: several pages of one stripe have to be lost.
+const NEEDS_LOST_READS: [Bug; 1] = [Bug::ParityDoesNotWait];
+
+/// Bugs in the commands and events of a set: found by cases of the command set `tags`.
+const OF_A_SET: [Bug; 5] =
+    [Bug::EventForgotten, Bug::EventOvertakes, Bug::AcknowledgedAgain, Bug::RefusedCommandActs, Bug::ExecutedTwice];
+
+/// Bugs of drives of the set `shrd`: found by a host that sends its commands.
+const OF_A_LOG: [Bug; 9] = [
+    Bug::UnsettledLogForgotten,
+    Bug::MoveRenumbers,
+    Bug::AutoremapAnyWins,
+    Bug::RemapForgetsMapPage,
+    Bug::TrimForgetsLog,
+    Bug::NumbersBeginAnew,
+    Bug::BufferedCopyForgotten,
+    Bug::RemapBeforeData,
+    Bug::LogNotWrittenThrough,
+];
+
+/// Bugs of drives with append-only segments: found by a host that appends.
+const OF_SEGMENTS: [Bug; 7] = [
+    Bug::ReplacedBlockNotPinned,
+    Bug::UnfinishedReplacementTaken,
+    Bug::RecordIgnored,
+    Bug::RecordForgetsOlderTrims,
+    Bug::ErasedBeforeRecord,
+    Bug::GenerationsMixed,
+    Bug::HolesStayOpen,
+];
+
+/// Commands of a case.
+const COMMANDS: u64 = 200;
+
+/// The first seed that fails with the seeded bug, and what it shrinks to.
+fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    match bug {
+        bug if OF_A_SET.contains(&bug) => hunt_of_set(bug, seeds),
+        bug if OF_A_LOG.contains(&bug) => hunt_of_host(bug, seeds, LogCase::draw, LogCase::run),
+        bug if OF_SEGMENTS.contains(&bug) => hunt_of_host(bug, seeds, SegmentCase::draw, SegmentCase::run),
+        bug => hunt_block(bug, seeds),
+    }
+}
+
+fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    for seed in 1..=seeds {
+        seeded::seed(None);
+        let Some(case) = TagCase::draw(seed, COMMANDS as usize) else { continue };
+        seeded::seed(Some(bug));
+        if let Err(finding) = case.run(&mut Totals::default()) {
+            let (shrunk, finding) = case.shrink(&finding);
+            let again = TagCase::parse(&shrunk.to_text("shrunk"), "case.toml").expect("a case reads back");
+            assert!(
+                again.run(&mut Totals::default()).is_err(),
+                "seed {seed}: the saved case does not fail with {bug:?}"
+            );
+            seeded::seed(None);
+            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
+            assert!(
+                shrunk.run(&mut Totals::default()).is_ok(),
+                "what seed {seed} shrinks to fails without {bug:?}, too"
+            );
+            return Some((seed, finding, shrunk.steps.len()));
+        }
+    }
+    None
+}
+
+/// Hunts with cases of a host that are drawn from a seed alone, and have no file.
+fn hunt_of_host<C>(
+    bug: Bug,
+    seeds: u64,
+    draw: fn(u64) -> Option<C>,
+    run: fn(&C, &mut Totals) -> Result<(), Finding>,
+) -> Option<(u64, Finding, usize)> {
+    for seed in 1..=seeds {
+        seeded::seed(None);
+        let Some(case) = draw(seed) else { continue };
+        seeded::seed(Some(bug));
+        let found = run(&case, &mut Totals::default());
+        seeded::seed(None);
+        if let Err(finding) = found {
+            assert!(run(&case, &mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
+            let steps = finding.step;
+            return Some((seed, finding, steps));
+        }
+    }
+    None
+}
+
+fn hunt_block(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+    let scope = Scope::everything(COMMANDS);
+    for seed in 1..=seeds {
+        seeded::seed(None);
+        let mut case = draw(seed, &scope).expect("a case is drawn");
+        if NEEDS_LOST_READS.contains(&bug) {
+            case.config.flash.faults.uncorrectable_read = 0.1;
+        }
+        seeded::seed(Some(bug));
+        if let Err(finding) = run(&case, &mut Totals::default()) {
+            let shrunk = shrink(&case, &finding);
+            seeded::seed(None);
+            let sound = run(&case, &mut Totals::default());
+            assert!(sound.is_ok(), "seed {seed} fails without {bug:?}, too");
+            return Some((seed, shrunk.finding, shrunk.case.steps.len()));
+        }
+    }
+    None
+}
+
+#[test]
+fn every_seeded_bug_is_found_within_its_seeds() {
+    let next = Mutex::new(ALLOWED.iter());
+    let rows = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some((bug, allowed)) = next.lock().expect("no thread panics here").next() else { return };
+                    let found = hunt(*bug, *allowed);
+                    rows.lock().expect("no thread panics here").push((*bug, *allowed, found));
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner().expect("no thread panics here");
+    rows.sort_by_key(|(bug, ..)| *bug as usize);
+    let (mut wrong, mut table) = (Vec::new(), Vec::new());
+    for (bug, allowed, found) in &rows {
+        let story = bug.story();
+        let (by, needed, steps) = match found {
+            Some((seed, finding, steps)) => {
+                let by = if finding.by_oracle() { "the oracle" } else { "the drive's or the chips' assertions" };
+                (by, seed.to_string(), format!("{steps} steps"))
+            }
+            None => {
+                wrong.push(format!("{bug:?} is not found in {allowed} seeds"));
+                ("nothing", "-".to_string(), "-".to_string())
+            }
+        };
+        table.push(format!("| {story} | {by} | {needed} | {allowed} | {steps} |"));
+        println!("{}", table[table.len() - 1]);
+    }
+    assert_eq!(rows.len(), Bug::ALL.len(), "each bug has its row");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    page::hold("| seeded bug | found by | seeds needed | allowed | shrunk to |", &table);
+}

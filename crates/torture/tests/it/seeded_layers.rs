@@ -1,0 +1,76 @@
+//! Bugs seeded into layers: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
+//!
+//! `cargo test --release -p ssdlab-torture --features seeded-bugs --test it seeded_layers:: -- --nocapture`
+
+use ssdlab_host::seeded::{LayerBug, seed};
+use ssdlab_torture::Totals;
+use ssdlab_torture::stacks::{StackScope, draw, run};
+
+use crate::page;
+
+/// Each bug and the seeds in which it must be found; each seed is 200 commands.
+const ALLOWED: [(LayerBug, u64); 33] = [
+    (LayerBug::BitAfterWrite, 400),
+    (LayerBug::BitClearedUnflushed, 400),
+    (LayerBug::RecordForgotten, 400),
+    (LayerBug::ReadFromBehind, 400),
+    (LayerBug::CopyIgnoresWrites, 400),
+    (LayerBug::ResyncUnflushed, 400),
+    (LayerBug::LastSideForgotten, 400),
+    (LayerBug::FlushOfOneDevice, 400),
+    (LayerBug::LostPartUnnoticed, 2000),
+    (LayerBug::TableBeforeData, 400),
+    (LayerBug::NewCopyTrimmed, 400),
+    (LayerBug::ReadOvertaken, 16000),
+    (LayerBug::FirstUnitDecides, 400),
+    (LayerBug::PartOverOldCopy, 400),
+    (LayerBug::OldEntryKept, 400),
+    (LayerBug::RemapNotWaitedFor, 400),
+    (LayerBug::RemapOverChange, 400),
+    (LayerBug::PlacesFreedEarly, 400),
+    (LayerBug::TableKeptAfterCut, 400),
+    (LayerBug::LogNotRestored, 400),
+    (LayerBug::TableUnflushed, 400),
+    (LayerBug::FreedUnflushed, 400),
+    (LayerBug::RemovalNotWritten, 400),
+    (LayerBug::CopyOverChange, 400),
+    (LayerBug::PartOverHome, 400),
+    (LayerBug::TableKeptAfterLoss, 400),
+    (LayerBug::TrimBeforeCommit, 1200),
+    (LayerBug::CopyOverWrite, 1200),
+    (LayerBug::EdgesNotRead, 1200),
+    (LayerBug::CheckpointForgets, 6000),
+    (LayerBug::TrimNotLogged, 1200),
+    (LayerBug::FlushOfNothing, 1200),
+    (LayerBug::LaterWriteFirst, 1200),
+];
+
+/// Those that seeds with drivers look for.
+const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 2] =
+    [LayerBug::TableBeforeData..=LayerBug::LogNotRestored, LayerBug::TrimBeforeCommit..=LayerBug::LaterWriteFirst];
+
+#[test]
+fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
+    let (mut wrong, mut rows) = (Vec::new(), Vec::new());
+    assert_eq!(ALLOWED.map(|(bug, _)| bug), LayerBug::ALL);
+    for (bug, allowed) in ALLOWED {
+        let drivers = OF_DRIVERS.iter().any(|bugs| bugs.contains(&bug));
+        let scope = StackScope { host: None, drive: None, commands: 200, drivers, faults: false };
+        let fails = |number: &u64| {
+            seed(None);
+            let (case, host) = draw(*number, &scope).expect("a case is drawn");
+            seed(Some(bug));
+            run(&case, &host, &mut Totals::default()).is_err()
+        };
+        let found = (1..=allowed).find(fails);
+        seed(None);
+        let needed = found.map_or("not found".to_string(), |seed| seed.to_string());
+        rows.push(format!("| {} | {needed} | {allowed} |", bug.story()));
+        println!("{}", rows[rows.len() - 1]);
+        if found.is_none() {
+            wrong.push(bug);
+        }
+    }
+    assert!(wrong.is_empty(), "not found: {wrong:?}");
+    page::hold("| seeded bug | seeds needed | allowed |", &rows);
+}
