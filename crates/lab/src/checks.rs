@@ -1,9 +1,9 @@
 //! What a run holds against itself: invariants that must hold, and warnings about what misleads.
 
-use ssdlab_base::{SECTOR_BYTES, format_size};
+use ssdlab_base::{Op, SECTOR_BYTES, format_size};
 use ssdlab_device::{Allocation, Counters, Destage, DriveConfig, Superblock};
 use ssdlab_flash::{Cause, MultiPlane, OpKind, ScriptedFault, Unstruck};
-use ssdlab_host::{Administration, LayerMetrics, Traffic};
+use ssdlab_host::{Administration, COPIED_BYTES, LayerMetrics, Traffic};
 
 use crate::replay::{Ended, Recorder};
 use crate::result::{Check, DeviceResult, Precondition, Settled, Timeline};
@@ -700,14 +700,19 @@ fn planes_apart(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<
     }
     // What tells for certain comes first: of collection, larger writes and a buffer change nothing.
     let mut advice = if can_change { vec!["superblocks (ftl.superblock = \"drive\")"] } else { Vec::new() };
-    advice.push("larger writes (bs)");
+    // Of a layer's copies the host's writes change nothing.
+    let copied = |layer: &&LayerMetrics| layer.figures.get(COPIED_BYTES).copied().unwrap_or(0.0);
+    let copies = |layer: &&LayerMetrics| 2.0 * copied(layer) > layer.below.bytes[Op::Write.class()] as f64;
+    let copier = result.host_layers.iter().find(|layer| copies(layer) && layer.configuration.contains_key("copy_size"));
+    let of_layer = copier.map(|layer| format!("larger copies of the layer {} (copy_size, copies)", layer.kind));
+    advice.push(of_layer.as_deref().unwrap_or("larger writes (bs)"));
     if config.buffer.policy == "none" && !has_segments {
         advice.push("a write buffer (buffer.policy)");
     }
     let advice = match advice.as_slice() {
         [only] => (*only).to_string(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
-        [] => unreachable!("larger writes are always advised"),
+        [] => unreachable!("larger writes or copies are always advised"),
     };
     warnings.push(format!(
         "only {} of {} programs ran together on the {} planes of a die, and the dies were busy for {} of the run: {advice} would \

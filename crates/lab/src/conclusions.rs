@@ -497,27 +497,20 @@ const REMEDIES: [Remedy; 9] = [
     Remedy {
         parts: |part| part.starts_with("behind_erase"),
         op: "read",
-        change: |drive| suspension(drive, "erase_suspend", "erases"),
+        change: |drive| reads_go_first(drive).or_else(|| suspension(drive, "erase_suspend", "erases")),
     },
     Remedy {
         parts: |part| part.starts_with("behind_program") || part.starts_with("behind_read_gc"),
         op: "read",
-        change: |drive| match word(drive, "/flash/scheduler") {
-            "fifo" | "single-fifo" => said(
-                "flash.scheduler = \"reads-first\" lets reads go before programs and erases, which then wait as long as their \
-                 die has reads: writes take longer, and blocks are freed later",
-            ),
-            _ => suspension(drive, "program_suspend", "programs"),
-        },
+        change: |drive| reads_go_first(drive).or_else(|| suspension(drive, "program_suspend", "programs")),
     },
     Remedy {
         parts: |part| part.starts_with("no_free_block/") || part.starts_with("gc_pace/"),
         op: "",
         change: |drive| {
             // Where nothing is moved, more space changes nothing.
-            let moved = drive.write_amplification.as_ref().and_then(|of| of.by_cause.get("gc").copied());
-            let moves = moved.is_some_and(|moved| moved >= COSTS);
-            moves.then(|| "more capacity.over_provisioning leaves less to move for each free block".to_string())
+            collection_moves(drive)
+                .then(|| "more capacity.over_provisioning leaves less to move for each free block".to_string())
         },
     },
     Remedy {
@@ -538,6 +531,9 @@ const REMEDIES: [Remedy; 9] = [
         op: "",
         change: |drive| match word(drive, "/buffer/destage") {
             "on-demand" => said("buffer.destage = \"watermark\" makes space before it is needed"),
+            _ if collection_moves(drive) && word(drive, "/gc/pacing") == "off" => said(
+                "gc.pacing = \"proportional\" lets collection keep step with writes instead of holding many of them up",
+            ),
             // Behind chips that are always at work no buffer is large enough.
             _ if dies_busy(drive) < BUSY => said("a larger buffer.size takes longer bursts"),
             _ => None,
@@ -570,6 +566,20 @@ const REMEDIES: [Remedy; 9] = [
         },
     },
 ];
+
+/// Reads go before what they wait behind, where the chips take operations as they come: suspending erases alone leaves the programs.
+fn reads_go_first(drive: &DeviceResult) -> Option<String> {
+    let in_order = matches!(word(drive, "/flash/scheduler"), "fifo" | "single-fifo");
+    let change = "flash.scheduler = \"reads-first\" lets reads go before programs and erases, which then wait as long as their die has \
+                  reads: writes take longer, and blocks are freed later";
+    in_order.then(|| change.to_string())
+}
+
+/// Whether garbage collection moves enough to be worth a change.
+fn collection_moves(drive: &DeviceResult) -> bool {
+    let moved = drive.write_amplification.as_ref().and_then(|of| of.by_cause.get("gc").copied());
+    moved.is_some_and(|moved| moved >= COSTS)
+}
 
 fn said(change: &str) -> Option<String> {
     Some(change.to_string())

@@ -116,8 +116,9 @@ pub(crate) fn judged<'a>(run: &'a RunResult, metrics: &[Metric]) -> Vec<(&'a str
     let cell = |metric: &Metric, spread: Spread| {
         let mean = in_unit(metric.unit, spread.mean);
         match spread.half_interval {
-            // What is below the digits of the mean is nothing.
-            Some(half) if half < spread.mean.abs() * 5e-4 || half == 0.0 => format!("{mean} ±0"),
+            // An interval below the digits of the mean is said as a share of it.
+            Some(0.0) => format!("{mean} ±0"),
+            Some(half) if half < spread.mean.abs() * 5e-4 => format!("{mean} ±<0.05 %"),
             Some(half) => format!("{mean} ±{}", in_unit(metric.unit, half).trim_end_matches(" MB/s")),
             None => mean,
         }

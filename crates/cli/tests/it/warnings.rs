@@ -177,6 +177,16 @@ fn planes_that_seldom_program_together_are_told_where_that_can_be_changed() {
     assert_eq!(of_zones("rw=randwrite,bs=16k,iodepth=32,io_size=16m"), [""; 0], "few programs");
     assert_eq!(of_zones("rw=randwrite,bs=16k,iodepth=1,io_size=256m"), [""; 0], "idle dies");
 
+    // Of copies of the layer, larger writes change nothing.
+    bench.write("cleans.toml", "[[layer]]\nkind = \"append\"\nover_provisioning = \"12%\"\n");
+    let small = ["-d", "zns-tlc-1t", "--set", "flash.pages_per_block=64", "--set", "flash.blocks_per_plane=74"];
+    let full = ["--set", "capacity.user=4026531840", "--host", "cleans.toml", "-p", "fill"];
+    let told = apart(&[&small[..], &full, &["-w", "rw=randwrite,bs=16k,iodepth=32,io_size=2400m"]].concat());
+    assert!(
+        told.len() == 1 && told[0].contains("larger copies of the layer append (copy_size, copies) would"),
+        "{told:?}"
+    );
+
     let page = ["-d", "zns-tlc-1t-page", "--set", "flash.pages_per_block=64", "--set", "capacity.user=24g"];
     let of_page = |sets: &[&str], bs: &str| {
         let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", *set]).collect();

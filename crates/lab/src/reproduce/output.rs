@@ -165,7 +165,7 @@ impl FigureReport {
         if !few.is_empty() {
             let each = few.iter().map(|(name, setting, events)| format!("{name}, {setting} ({events})"));
             remarks.push(format!(
-                "shown and not judged, because fewer than {EVENTS_MIN} events are behind it: {}",
+                "left out of ranges over workloads, because fewer than {EVENTS_MIN} events are behind it: {}",
                 each.collect::<Vec<_>>().join("; ")
             ));
         }

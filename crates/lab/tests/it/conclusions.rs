@@ -338,6 +338,24 @@ fn writes_that_wait_for_the_buffer_are_told_of_its_key() {
     );
 }
 
+/// Behind a buffer that collection keeps full, a larger buffer does not help; keeping step does.
+#[test]
+fn writes_that_wait_for_collection_behind_the_buffer_are_told_of_pacing() {
+    let mut buffered = drive("buffered");
+    (buffered.buffer.policy, buffered.buffer.bytes) = ("lru".to_string(), 1 << 20);
+    (buffered.buffer.destage.when, buffered.gc.pacing) = (ssdlab_device::Destage::Watermark, Pacing::Off);
+    let workload = Random { depth: 16, ..Random::writes(60_000) };
+    let off = with_breakdown(&[buffered.clone()], workload, Preconditioning::Fill);
+    let said = conclusions(&off);
+    let sentence = only(&said, "of the writes");
+    assert!(sentence.contains("gc.pacing = \"proportional\""), "{sentence}");
+    buffered.gc.pacing = Pacing::Proportional;
+    let on = with_breakdown(&[buffered], workload, Preconditioning::Fill);
+    let tail = |result: &RunResult| result.devices[0].latency_ns.write.expect("writes").p999;
+    assert!(tail(&on) < tail(&off), "{} on, {} off", tail(&on), tail(&off));
+    assert!(conclusions(&on).iter().all(|sentence| !sentence.contains("gc.pacing")), "{:#?}", conclusions(&on));
+}
+
 #[test]
 fn a_lifetime_is_told_where_an_endurance_is_stated() {
     let workload = Random::writes(40_000);
