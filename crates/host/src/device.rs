@@ -84,7 +84,7 @@ impl AnswersBelow {
 pub const COPIED_BYTES: &str = "copied_bytes";
 
 /// What a layer did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerMetrics {
     /// Its kind, as descriptions name it.
     pub kind: String,
@@ -109,6 +109,13 @@ pub struct LayerMetrics {
     /// The commands that it sent, where its description asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<CommandList>,
+}
+
+impl LayerMetrics {
+    /// Bytes that it copied of its own accord, where it counts them.
+    pub fn copied_bytes(&self) -> Option<f64> {
+        self.figures.get(COPIED_BYTES).copied()
+    }
 }
 
 /// Commands that a layer sent, in columns, the first ones of a run.

@@ -390,9 +390,7 @@ impl Administration for Scheduler {
             sent: self.sent,
             below: self.below.taken(),
             figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
-            degraded: Vec::new(),
-            is_resyncing: false,
-            commands: None,
+            ..LayerMetrics::default()
         };
         std::iter::once(own).chain(self.below.layers()).collect()
     }

@@ -426,12 +426,8 @@ impl Administration for Stripe {
             ]
             .into(),
             taken: self.taken,
-            sent: Traffic::default(),
-            below: Traffic::default(),
             figures: [("waited_for_overlaps".to_string(), self.waited as f64)].into(),
-            degraded: Vec::new(),
-            is_resyncing: false,
-            commands: None,
+            ..LayerMetrics::default()
         };
         self.array.layers(own)
     }

@@ -3,7 +3,7 @@
 use ssdlab_base::{Op, SECTOR_BYTES, format_size};
 use ssdlab_device::{Allocation, Counters, Destage, DriveConfig, Superblock};
 use ssdlab_flash::{Cause, MultiPlane, OpKind, ScriptedFault, Unstruck};
-use ssdlab_host::{Administration, COPIED_BYTES, LayerMetrics, Traffic};
+use ssdlab_host::{Administration, LayerMetrics, Traffic};
 
 use crate::replay::{Ended, Recorder};
 use crate::result::{Check, DeviceResult, Precondition, Settled, Timeline};
@@ -701,8 +701,8 @@ fn planes_apart(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<
     // What tells for certain comes first: of collection, larger writes and a buffer change nothing.
     let mut advice = if can_change { vec!["superblocks (ftl.superblock = \"drive\")"] } else { Vec::new() };
     // Of a layer's copies the host's writes change nothing.
-    let copied = |layer: &&LayerMetrics| layer.figures.get(COPIED_BYTES).copied().unwrap_or(0.0);
-    let copies = |layer: &&LayerMetrics| 2.0 * copied(layer) > layer.below.bytes[Op::Write.class()] as f64;
+    let copied = |layer: &LayerMetrics| layer.copied_bytes().unwrap_or(0.0);
+    let copies = |layer: &LayerMetrics| 2.0 * copied(layer) > layer.below.bytes[Op::Write.class()] as f64;
     let copier = result.host_layers.iter().find(|layer| copies(layer) && layer.configuration.contains_key("copy_size"));
     let of_layer = copier.map(|layer| format!("larger copies of the layer {} (copy_size, copies)", layer.kind));
     advice.push(of_layer.as_deref().unwrap_or("larger writes (bs)"));
@@ -874,9 +874,7 @@ mod tests {
             sent,
             below,
             figures: Default::default(),
-            degraded: Vec::new(),
-            is_resyncing: false,
-            commands: None,
+            ..LayerMetrics::default()
         };
         let held = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).held;
         assert!(held(&[layer(above, below, below)]));

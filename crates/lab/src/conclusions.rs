@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use ssdlab_base::{Nanos, Op};
 use ssdlab_device::SATA_QUEUE_DEPTH;
-use ssdlab_host::COPIED_BYTES;
 
 use crate::breakdown::OPS;
 use crate::breakdown::text::{label, parts_in, plural};
@@ -345,7 +344,7 @@ fn by_layers(device: &DeviceResult) -> Vec<(f64, String)> {
     for layer in &device.host_layers {
         let [sent, taken] = [&layer.sent, &layer.taken].map(|traffic| traffic.bytes[Op::Write.class()] as f64);
         let (added, kind) = ((sent - taken) / own, &layer.kind);
-        match layer.figures.get(COPIED_BYTES) {
+        match layer.copied_bytes() {
             Some(copied) => {
                 parts.push((copied / own, format!("for copies by the layer {kind}")));
                 parts.push((added - copied / own, format!("for records and parts of units of the layer {kind}")));

@@ -6,7 +6,7 @@ use crate::text::{clipped, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size, grouped};
 use ssdlab_flash::Cause;
-use ssdlab_host::{COPIED_BYTES, LayerMetrics};
+use ssdlab_host::LayerMetrics;
 
 use crate::breakdown;
 use crate::checks;
@@ -206,7 +206,7 @@ fn rows() -> Vec<Row> {
             (own > 0.0 && sent > own).then(|| format!("{:.3}", (sent - own) / own))
         }),
         row("    copies by layers", |d| {
-            let copied: f64 = d.host_layers.iter().filter_map(|layer| layer.figures.get(COPIED_BYTES)).sum();
+            let copied: f64 = d.host_layers.iter().filter_map(LayerMetrics::copied_bytes).sum();
             (d.bytes.write > 0 && copied > 0.0).then(|| format!("{:.3}", copied / d.bytes.write as f64))
         }),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),

@@ -133,7 +133,7 @@ pub(crate) trait CommandsBeside: Send {
     fn restore(&mut self, from: &mut dyn Read) -> io::Result<()>;
 }
 
-/// A map that is on flash, of which a part is cached. A waiter that looks a unit up or changes its entry asks for its
+/// A map on flash, partly cached in RAM. A waiter that looks a unit up or changes its entry asks for its
 /// map page first; when all that was asked for is cached, the waiter is put on [`Media::map_is_cached`], and asks again.
 pub(crate) trait CachedMap {
     /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.

@@ -105,12 +105,8 @@ impl Administration for Append {
             kind: LAYER.name.to_string(),
             configuration: self.config.shown(),
             taken: self.taken,
-            sent: Traffic::default(),
-            below: Traffic::default(),
             figures: self.figures(),
-            degraded: Vec::new(),
-            is_resyncing: false,
-            commands: None,
+            ..LayerMetrics::default()
         })
     }
 

@@ -586,12 +586,10 @@ impl Administration for Mirror {
             ]
             .into(),
             taken: self.taken,
-            sent: Traffic::default(),
-            below: Traffic::default(),
             figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
             degraded: self.degraded(),
             is_resyncing: self.resync.as_ref().is_some_and(|resync| !resync.is_stuck()),
-            commands: None,
+            ..LayerMetrics::default()
         };
         self.array.layers(own)
     }

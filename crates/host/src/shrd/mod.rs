@@ -431,12 +431,9 @@ impl Administration for Shrd {
             kind: LAYER.name.to_string(),
             configuration: self.config.shown(),
             taken: self.taken,
-            sent: Traffic::default(),
-            below: Traffic::default(),
             figures: self.figures(),
-            degraded: Vec::new(),
-            is_resyncing: false,
             commands: (self.config.list_commands > 0).then(|| self.sent.clone()),
+            ..LayerMetrics::default()
         })
     }
 

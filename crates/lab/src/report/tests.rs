@@ -380,9 +380,7 @@ fn layers_of_one_kind_are_numbered_and_show_their_settings() {
         sent: Traffic { requests: [0, 90 - u64::from(merged), 0, 0], bytes: [0; 4] },
         below: Traffic { requests: [0, 90 - u64::from(merged), 0, 0], bytes: [0; 4] },
         figures: BTreeMap::from([("merged_requests".to_string(), f64::from(merged))]),
-        degraded: Vec::new(),
-        is_resyncing: false,
-        commands: None,
+        ..LayerMetrics::default()
     };
     let mut one = device("one");
     one.host_layers = vec![layer("scheduler", "64", 0), layer("cache", "7", 0), layer("scheduler", "<16>", 20)];

@@ -167,13 +167,14 @@ impl Engine {
                 refused_by_transport: [0; REFUSALS_MAX],
             }),
         });
-        let of_thread = Arc::clone(&shared);
-        let (name, thread): (&str, Box<dyn FnOnce() + Send>) = match shared.paced {
-            true => ("pacer", Box::new(move || of_thread.pace())),
-            false => ("resync", Box::new(move || of_thread.resync())),
+        let has_layers = !shared.lock().device.layers().is_empty();
+        let thread = match (shared.paced, has_layers) {
+            (true, _) => Some(named_thread("pacer", &shared, Shared::pace)?),
+            (false, true) => Some(named_thread("resync", &shared, Shared::resync)?),
+            // Without layers and a clock, the drive has nothing to do between commands.
+            (false, false) => None,
         };
-        let thread = std::thread::Builder::new().name(name.to_string()).spawn(thread)?;
-        Ok(Engine { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Engine { shared, thread: Mutex::new(thread) })
     }
 
     /// The drive at this moment; `fresh` begins a new interval of latencies.
@@ -337,6 +338,12 @@ impl Engine {
             let _ = thread.join();
         }
     }
+}
+
+/// A thread that runs the drive until the engine ends it.
+fn named_thread(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> std::io::Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name(name.to_string()).spawn(move || run(&shared))
 }
 
 impl Drop for Engine {

@@ -1,4 +1,4 @@
-//! A map on flash, of which a part is cached: what DFTL is (Gupta et al., ASPLOS 2009), by map page as in the SHRD paper,
+//! A map on flash, partly cached in RAM: what DFTL is (Gupta et al., ASPLOS 2009), by map page as in the SHRD paper,
 //! section 2, or by entry as in the original.
 //!
 //! The map is cut into *map pages* of `entries` entries, which are programmed into map blocks. Where the newest of each is, the
@@ -350,7 +350,8 @@ impl MapCache {
         there
     }
 
-    /// The waiter uses what it asked for now, or asks no more. Others have their turn later: until then nothing leaves.
+    /// The waiter uses what it asked for now, or asks no more. Its lines lose their
+    /// pins; none of them leaves the cache within this call.
     pub(super) fn release_job(&mut self, media: &mut Media, waiter: Waiter) {
         let Some(job) = self.jobs.end(waiter) else { return };
         if job.granted {
