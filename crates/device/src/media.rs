@@ -155,6 +155,8 @@ pub(crate) struct Media {
     pub(crate) erasable: Vec<u32>,
     /// Bytes of host pages programmed without data.
     pub(crate) padding_bytes: u64,
+    /// Bytes of the pages of relocation that its units did not fill: a victim's last page is programmed as it is.
+    pub(crate) relocation_padding_bytes: u64,
     /// Programs of metadata that are not done, and pages of it whose programs failed and that are not on flash since.
     pub(crate) metadata_in_flight: u32,
     /// Programs that failed without time, to be dealt with by the drive.
@@ -284,6 +286,7 @@ impl Media {
             groups_to_collect: Vec::new(),
             erasable: Vec::new(),
             padding_bytes: 0,
+            relocation_padding_bytes: 0,
             metadata_in_flight: 0,
             failed_untimed: Vec::new(),
             host_pace,

@@ -72,8 +72,10 @@ pub struct Counters {
     pub commands: [u64; 4],
     /// Bytes of those commands: read, write, trim, flush (always 0).
     pub bytes: [u64; 4],
-    /// Bytes of user data programmed for the host into pages, without padding.
+    /// Bytes programmed for the host only to fill pages up.
     pub padding_bytes: u64,
+    /// Bytes programmed by relocation only to fill pages up: the last page of a victim whose units share pages.
+    pub relocation_padding_bytes: u64,
     /// The write buffer's doings.
     pub buffer: BufferCounters,
     /// Sectors read that had never been written (or were trimmed).
@@ -113,6 +115,7 @@ impl Counters {
             commands,
             bytes,
             padding_bytes,
+            relocation_padding_bytes,
             buffer,
             unmapped_sectors_read,
             trimmed_mapped_sectors,
@@ -135,6 +138,7 @@ impl Counters {
         each(&mut self.victims, victims);
         each(&mut self.refused, refused);
         self.padding_bytes += padding_bytes;
+        self.relocation_padding_bytes += relocation_padding_bytes;
         self.buffer.add(buffer);
         self.unmapped_sectors_read += unmapped_sectors_read;
         self.trimmed_mapped_sectors += trimmed_mapped_sectors;

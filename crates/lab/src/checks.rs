@@ -560,6 +560,7 @@ fn collection(result: &DeviceResult, config: &DriveConfig, is_short: bool, warni
             config.gc.victim
         ));
     }
+    relocation_padding(result, config, warnings);
     let (Some(theory), Some(measured)) = (&result.theory, &result.write_amplification) else { return };
     // Map pages come on top of what theory speaks of.
     let of_map_pages = measured.by_cause.get(Cause::Mapping.key()).copied().unwrap_or(0.0);
@@ -577,6 +578,24 @@ fn collection(result: &DeviceResult, config: &DriveConfig, is_short: bool, warni
         if apart > 0.0 { "above" } else { "below" },
         theory.write_amplification,
         theory.model
+    ));
+}
+
+/// The last page of each victim is programmed as it is: with small victims that is a part of the over-provisioning.
+fn relocation_padding(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
+    /// Share of the programmed bytes from which padding by relocation is told.
+    const TOLD: f64 = 0.01;
+    let geometry = &config.flash.geometry;
+    let programmed = result.flash.programs.total as f64 * f64::from(geometry.page_bytes);
+    let share = result.gc.padding_bytes as f64 / programmed.max(1.0);
+    if share < TOLD {
+        return;
+    }
+    let pages = geometry.pages_per_block * config.ftl.superblock.planes(geometry);
+    warnings.push(format!(
+        "{} of the programmed bytes fill pages up that relocation had no units for: the last page of each victim, which has \
+         {pages} pages (more pages in a block, superblocks, or a mapping unit of a whole page lose less)",
+        percent(share)
     ));
 }
 
@@ -692,14 +711,14 @@ fn planes_apart(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<
         return;
     }
     let mut with_superblocks = config.clone();
-    with_superblocks.ftl.superblock = Superblock::Drive;
+    with_superblocks.ftl.superblock = Superblock::Die;
     let can_change = config.ftl.superblock == Superblock::None && with_superblocks.validate().is_ok();
     let has_segments = config.segment_units() == Some(geometry.pages_per_block * geometry.planes());
     if !can_change && !has_segments && config.ftl.superblock == Superblock::None {
         return;
     }
     // What tells for certain comes first: of collection, larger writes and a buffer change nothing.
-    let mut advice = if can_change { vec!["superblocks (ftl.superblock = \"drive\")"] } else { Vec::new() };
+    let mut advice = if can_change { vec!["superblocks (ftl.superblock = \"die\")"] } else { Vec::new() };
     // Of a layer's copies the host's writes change nothing.
     let copied = |layer: &LayerMetrics| layer.copied_bytes().unwrap_or(0.0);
     let copies = |layer: &LayerMetrics| 2.0 * copied(layer) > layer.below.bytes[Op::Write.class()] as f64;

@@ -592,6 +592,9 @@ pub struct Gc {
     pub stalled_commands: u64,
     /// Blocks that went bad.
     pub grown_bad_blocks: u64,
+    /// Bytes that relocation programmed only to fill pages up: the last page of a victim whose units share pages.
+    #[serde(default)]
+    pub padding_bytes: u64,
 }
 
 impl Gc {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{clipped, columns, decimal_bytes, printable, with_thousands};
+use crate::text::{clipped, clipped_apart, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size, grouped};
 use ssdlab_flash::Cause;
@@ -15,7 +15,7 @@ use crate::headline::{Metric, Unit, metrics};
 use crate::result::{DeviceResult, LatencySummary, Lifetime, MapCache, RunResult, Settled};
 use crate::subtests;
 
-/// The widest column of a drive; longer names are cut.
+/// The widest column of a drive; longer names are cut so that they differ.
 const COLUMN_MAX: usize = 22;
 
 /// Drives that have a column each; more have a row each.
@@ -89,8 +89,8 @@ fn abreast(run: &RunResult) -> String {
                 .then(|| (label, cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_string())).collect()))
         })
         .collect();
-    let names = run.devices.iter().map(|device| clipped(&device.name, COLUMN_MAX));
-    let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let names: Vec<String> = run.devices.iter().map(|device| device.name.clone()).collect();
+    let heads: Vec<String> = std::iter::once(String::new()).chain(clipped_apart(&names, COLUMN_MAX)).collect();
     let rows = rows.into_iter().map(|(label, cells)| std::iter::once(label).chain(cells).collect());
     columns(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), 1)
 }
@@ -200,7 +200,8 @@ fn rows() -> Vec<Row> {
         }));
     }
     rows.extend([
-        row("  of which padding", padding),
+        row("  of which padding", |d| padding(d, d.host.padding_bytes)),
+        row("  of which padding by relocation", |d| padding(d, d.gc.padding_bytes)),
         row("  of which by layers", |d| {
             let (sent, own) = (d.sent_to_drives()?.bytes[Op::Write.class()] as f64, d.bytes.write as f64);
             (own > 0.0 && sent > own).then(|| format!("{:.3}", (sent - own) / own))
@@ -371,10 +372,10 @@ fn rate_variation(device: &DeviceResult) -> Option<String> {
     Some(format!("{} / {}", checks::percent(cv), Nanos(variation.interval_ns)))
 }
 
-/// Padding for each byte written, in the unit of write amplification.
-fn padding(device: &DeviceResult) -> Option<String> {
-    let padding = device.host.padding_bytes as f64 / device.bytes.write.max(1) as f64;
-    positive(padding).map(|padding| format!("{padding:.3}"))
+/// Padding for each byte written, in the unit of write amplification, if there is any in three digits.
+fn padding(device: &DeviceResult, bytes: u64) -> Option<String> {
+    let padding = bytes as f64 / device.bytes.write.max(1) as f64;
+    (padding >= 0.0005).then(|| format!("{padding:.3}"))
 }
 
 /// Commands that waited for garbage collection, if any did.

@@ -98,6 +98,34 @@ pub fn clipped(name: &str, most: usize) -> String {
     shown.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// Names as [`clipped`] has them, but with another beginning left out where different names would look alike.
+///
+/// ```
+/// use ssdlab_lab::text::clipped_apart;
+///
+/// let names = ["tlc [gc.victim=fifo]".to_string(), "tlc [gc.victim=greedy]".to_string(), "slc".to_string()];
+/// assert_eq!(clipped_apart(&names, 9), ["…fifo]", "…greedy]", "slc"]);
+/// ```
+#[must_use]
+pub fn clipped_apart(names: &[String], most: usize) -> Vec<String> {
+    let mut shown: Vec<String> = names.iter().map(|name| clipped(name, most)).collect();
+    for index in 0..names.len() {
+        let alike: Vec<usize> = (index..names.len()).filter(|other| shown[*other] == shown[index]).collect();
+        let first = &names[index];
+        let common = |other: &String| first.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        let Some(same) = alike.iter().map(|other| &names[*other]).filter(|other| *other != first).map(common).min()
+        else {
+            continue;
+        };
+        let ends: Vec<String> = alike.iter().map(|other| names[*other].chars().skip(same).collect()).collect();
+        // Shorter by what was left out, so this ends.
+        for (other, end) in alike.into_iter().zip(clipped_apart(&ends, most.saturating_sub(1))) {
+            shown[other] = format!("…{end}");
+        }
+    }
+    shown
+}
+
 /// Bytes in powers of 1000, as data sheets count them, with three digits or all before the point: `64.0 GB`.
 pub(crate) fn decimal_bytes(bytes: f64) -> String {
     const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];

@@ -198,7 +198,7 @@ fn planes_that_seldom_program_together_are_told_where_that_can_be_changed() {
     let with = |more: &[&'static str]| [&alone[..], more].concat();
     let told = of_page(&alone, "16k");
     let advice =
-        "superblocks (ftl.superblock = \"drive\"), larger writes (bs) or a write buffer (buffer.policy) would let them";
+        "superblocks (ftl.superblock = \"die\"), larger writes (bs) or a write buffer (buffer.policy) would let them";
     assert!(told.len() == 1 && told[0].contains(advice), "{told:?}");
     assert_eq!(of_page(&alone, "1m"), [""; 0], "larger writes do");
     assert_eq!(of_page(&with(&["buffer.policy=lru", "buffer.size=64m"]), "16k"), [""; 0], "a buffer does");

@@ -37,6 +37,7 @@ impl Drive {
             flash: *self.media.flash.counts(),
             multi_plane: *self.media.flash.multi_plane(),
             padding_bytes: self.media.padding_bytes,
+            relocation_padding_bytes: self.media.relocation_padding_bytes,
             victims: self.gc.victims,
             grown_bad_blocks: self.gc.grown_bad,
             rebuilt_pages: self.media.rebuilt_pages,
@@ -284,6 +285,7 @@ impl Drive {
         self.media.now = Nanos::ZERO;
         self.waiting.space_made = Nanos::ZERO;
         self.media.padding_bytes = 0;
+        self.media.relocation_padding_bytes = 0;
         self.media.rebuilt_pages = 0;
         self.counters = Counters::default();
         self.map_waits = MapWaits::default();

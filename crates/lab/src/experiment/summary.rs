@@ -350,6 +350,7 @@ fn gc(counters: &Counters) -> Gc {
         stall_erase_ns: counters.gc_stall_erase.0,
         stalled_commands: counters.gc_stalled_commands,
         grown_bad_blocks: counters.grown_bad_blocks,
+        padding_bytes: counters.relocation_padding_bytes,
     }
 }
 
@@ -364,7 +365,8 @@ fn utilization(device: &dyn Administration, virtual_time_ns: u64) -> Utilization
 /// The closed form for the drive's victim policy, where there is one.
 ///
 /// It is of the writes that come to flash, at what holds data when victims are chosen; parity comes on top of both, and map
-/// pages come on top of what is measured.
+/// pages come on top of what is measured. Where units share pages, the last page of a victim is programmed as it is: a
+/// superblock holds less by what relocation left empty for each victim, and programs as much.
 fn overwrites(
     dut: &DeviceUnderTest,
     spare: &OverProvisioning,
@@ -378,11 +380,14 @@ fn overwrites(
         return None;
     }
     let effective = at_collection.unwrap_or(spare.effective);
-    let a = 1.0 + effective;
     let (planes, parity) = (config.ftl.superblock.planes(geometry), config.ftl.parity_pages(geometry));
     // Units that share a page die together with it only by chance: a superblock is so many units to a victim policy.
     let pages = geometry.pages_per_block * (planes - parity);
     let units = pages * (geometry.page_bytes / config.ftl.mapping_unit.max(1));
+    let emptied =
+        counters.victims.iter().sum::<u64>().max(1) as f64 * f64::from(pages) * f64::from(geometry.page_bytes);
+    let unpadded = 1.0 - counters.relocation_padding_bytes as f64 / emptied;
+    let a = (1.0 + effective) * unpadded;
     let (model, write_amplification) = match config.gc.victim.as_str() {
         "fifo" => ("FIFO cleaning, Desnoyers 2012: a / (a + W(-a e^-a))", theory::fifo(a)),
         "greedy" => {
@@ -400,7 +405,7 @@ fn overwrites(
     let with_parity = f64::from(planes) / f64::from(planes - parity);
     write_amplification.map(|of_flash| Theory {
         model: model.to_string(),
-        write_amplification: of_flash * (1.0 - write_hits as f64 / written) * with_parity,
+        write_amplification: of_flash / unpadded * (1.0 - write_hits as f64 / written) * with_parity,
         effective_over_provisioning: effective,
     })
 }

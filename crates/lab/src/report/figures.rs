@@ -160,6 +160,7 @@ impl Body<'_> {
         self.row("Pages copied back", |device| Some(whole(device.flash.copybacks.total)));
         self.row("Blocks erased", |device| Some(whole(device.flash.erases.total)));
         self.row("Padding", |device| Some(size(device.host.padding_bytes)));
+        self.row("Padding by relocation", |device| Some(size(device.gc.padding_bytes)));
         let spans: [(&str, Wear); 2] =
             [("in the run", |device| device.erases_in_run), ("since new", |device| Some(device.erases))];
         for (span, of) in spans {

@@ -109,7 +109,16 @@ impl PageFtl {
         let frontier = Frontier::of_relocation(media.pool.kind(victim));
         let place = media.take_page(group, frontier).expect("a page was seen to be there");
         self.move_units(media, &sources, place, Move { cause, frontier, owner, from_ram: false });
+        self.count_relocation_padding(media, 1, sources.len() as u32);
         at
+    }
+
+    /// Counts what `moved` units leave empty of the pages that relocation took for them.
+    #[inline]
+    pub(super) fn count_relocation_padding(&self, media: &mut Media, pages: u32, moved: u32) {
+        let units = pages * self.units_per_page;
+        debug_assert!(moved <= units, "{moved} units were moved into {pages} pages of {}", self.units_per_page);
+        media.relocation_padding_bytes += u64::from(units - moved) * u64::from(media.unit_bytes);
     }
 
     /// The seeded bug [`Bug::SupersededMoved`]: the unit before `unit` in its block, if a newer copy is mapped.

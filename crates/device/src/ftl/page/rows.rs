@@ -91,6 +91,7 @@ impl PageFtl {
         }
         media.flash.execute_run(OpKind::Program, cause, target.block, 1);
         media.close_if_written(target.block);
+        self.count_relocation_padding(media, 1, moved);
     }
 }
 

@@ -98,6 +98,7 @@ impl PageFtl {
         media.flash.execute_run(OpKind::Read, cause, BlockId(victim), reads);
         media.flash.execute_run(OpKind::Program, cause, target.block, run);
         media.close_if_written(target.block);
+        self.count_relocation_padding(media, run, moved);
         last + 1
     }
 }
