@@ -57,11 +57,12 @@ try: need-rust ## Build quickly after an edit and run the command: make try ARGS
 	@$(CARGO) build --profile try --locked -p ssdlab-cli
 	@$(if $(ARGS),$(TARGET)/try/ssdlab $(ARGS),echo "built $(TARGET)/try/ssdlab; ARGS=\"run ...\" runs it")
 
-check: need-rust need-python ## Check format, invariants, types of errors, words of comments, lints, the API's documentation, dependencies, and run the unit tests of base, flash and device: a few minutes
+check: need-rust need-python ## Check format, invariants, types of errors, words of comments, links of pages, lints, the API's documentation, dependencies, and run the unit tests of base, flash and device: a few minutes
 	@$(CARGO) fmt --all --check
 	@$(PYTHON) scripts/assertions
 	@$(PYTHON) scripts/errors
 	@$(PYTHON) scripts/words
+	@$(PYTHON) scripts/links
 	@$(TIMED) "lints" $(CARGO) clippy --workspace --all-targets --locked $(SEEDED) -- -D warnings
 	@RUSTDOCFLAGS="-D warnings" $(TIMED) "documentation of the API" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@CARGO="$(CARGO)" $(TIMED) "dependencies" scripts/deps

@@ -122,7 +122,7 @@ pub(in crate::description) const FLASH: &[Key] = &[
         "How a die picks its next operation: `\"fifo\"`; `\"reads-first\"`; `\"host-first\"`, the host's before \
          garbage collection's ([schedulers.md](schedulers.md) compares them). `\"single-fifo\"`: the drive has one queue \
          instead of one for each die, and sends an operation after all earlier ones \
-         ([simulation-model.md](simulation-model.md#one-queue)).",
+         ([model/chips.md](model/chips.md#one-queue)).",
     ),
     Key::new(
         "scheduler_starvation",

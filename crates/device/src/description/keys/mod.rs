@@ -177,7 +177,7 @@ pub(in crate::description) const BUFFER: &[Key] = &[
         Kind::Word(words::<Destage>),
         Default::word("watermark"),
         "When data leaves for flash, apart from flushes and FUA writes \
-         ([simulation-model.md](simulation-model.md#the-write-buffer)). `\"watermark\"`: at the high watermark the \
+         ([model/buffer.md](model/buffer.md)). `\"watermark\"`: at the high watermark the \
          drive starts to evict, and keeps its chips busy down to the low one. `\"on-demand\"`: a page leaves when a \
          write finds no space. Descriptions of papers whose drives replace pages on demand set this.",
     ),
@@ -229,7 +229,7 @@ pub(in crate::description) const FTL: &[Key] = &[
         "Which blocks are opened, written, collected and retired as one: `\"die\"`, a block of each plane of a die; \
          `\"drive\"`, a block of each plane of the drive; `\"none\"`, each block by itself. Pages of a superblock are \
          allocated a row at a time, so that the planes of a die program together, in more than 97 % of programs under \
-         collection: see [simulation-model.md](simulation-model.md#superblocks). The keys of `[gc]` then apply to \
+         collection: see [model/superblocks.md](model/superblocks.md#superblocks). The keys of `[gc]` then apply to \
          superblocks and to a die or the drive instead of blocks and planes. Excludes static allocation and \
          `gc.copyback`.",
     ),
@@ -241,7 +241,7 @@ pub(in crate::description) const FTL: &[Key] = &[
          page, the XOR of all others; protects against the loss of any one page of the stripe. Needs superblocks of at \
          least two planes. `\"die\"`: one page for each plane of a die, the XOR of the pages on that plane of the \
          other dies; protects against the loss of any one die. Needs `ftl.superblock = \"drive\"` and at least two \
-         dies. Parity pages reduce the over-provisioning: see [simulation-model.md](simulation-model.md#parity).",
+         dies. Parity pages reduce the over-provisioning: see [model/superblocks.md](model/superblocks.md#parity).",
     ),
     Key::new("separate_gc_frontier", Kind::Boolean, Default::ON, "Relocated pages go to separate blocks."),
     Key::new(
@@ -287,7 +287,7 @@ pub(in crate::description) const GC: &[Key] = &[
         Default::word("off"),
         "When garbage collection runs. `\"off\"`: while a plane or superblock group is short of free blocks. \
          `\"proportional\"`: all the time, a share of relocations for each page that the host writes; a host that is \
-         too fast waits ([simulation-model.md](simulation-model.md#pacing)).",
+         too fast waits ([model/collection.md](model/collection.md#pacing)).",
     ),
     Key::new(
         "idle_after",

@@ -7,7 +7,7 @@
 //!
 //! A page of the SW log block's logical block that is not the next one goes to an RW log block, and the SW log block stays. In
 //! the paper's algorithm (section 3.2) it is merged at once, and a new SW log block takes the page: then each such write costs
-//! a merge, which the paper sets out to put off (`docs/simulation-model.md`).
+//! a merge, which the paper sets out to put off (`docs/model/log-blocks.md`).
 
 use ssdlab_flash::{Lpn, NONE};
 
