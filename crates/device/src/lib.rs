@@ -6,6 +6,7 @@
 mod block_pool;
 mod buffer;
 mod capacity;
+mod command_sets;
 mod config;
 pub mod description;
 mod drive;
@@ -22,14 +23,13 @@ pub mod path;
 mod recovery_reads;
 mod registry;
 pub mod seeded;
-mod segments;
 mod slots;
 mod stats;
 mod superblocks;
 #[cfg(test)]
 mod templates;
 mod token;
-mod zones;
+mod wakes;
 
 pub use block_pool::PoolView;
 pub use config::{

@@ -12,10 +12,10 @@ use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, 
 
 use crate::block_pool::{BlockKind, BlockPool, BlockState};
 use crate::event_queue::EventQueue;
-use crate::ftl::Waiter;
 use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
 use crate::token::Owner;
+use crate::wakes::Wakes;
 use crate::{DriveConfig, Options, Parity};
 
 pub(crate) use parity::replace_cells;
@@ -131,8 +131,6 @@ pub(crate) struct Media {
     gaps: Vec<VecDeque<(Place, Role)>>,
     /// By frontier, with parity: programs of the stripe that it fills which waited for reads when they were started.
     deferred_programs: Vec<Vec<(OpId, Place)>>,
-    /// Pages that were read without time through the rest of their stripe, to be dealt with by the drive.
-    pub(crate) rebuilt_untimed: Vec<Place>,
     /// Pages that could not be read and were had from the rest of their stripe.
     pub(crate) rebuilt_pages: u64,
     /// Pages of open stripes that recovery has to read again for their parity.
@@ -149,30 +147,18 @@ pub(crate) struct Media {
     sources: Vec<UnitId>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
     several: FxHashMap<OpId, Several>,
-    /// Groups in which a superblock was opened, or of which paced collection took note, since GC last looked.
-    pub(crate) groups_to_collect: Vec<u32>,
-    /// Superblocks whose last pin went: their erase is due.
-    pub(crate) erasable: Vec<u32>,
     /// Bytes of host pages programmed without data.
     pub(crate) padding_bytes: u64,
     /// Bytes of the pages of relocation that its units did not fill: a victim's last page is programmed as it is.
     pub(crate) relocation_padding_bytes: u64,
     /// Programs of metadata that are not done, and pages of it whose programs failed and that are not on flash since.
     pub(crate) metadata_in_flight: u32,
-    /// Programs that failed without time, to be dealt with by the drive.
-    pub(crate) failed_untimed: Vec<FailedProgram>,
     /// What paced collection has to know of the host, and tells it.
     pub(crate) host_pace: HostPace,
     /// What the design tells the host unasked.
     pub(crate) events: EventQueue,
-    /// Who waited for map pages that are cached now.
-    pub(crate) map_is_cached: Vec<Waiter>,
-    /// A waiter has used what was cached for it: others may have its place.
-    pub(crate) map_has_room: bool,
-    /// A block of map pages is full, and may be the one that their collection waited for.
-    pub(crate) map_block_closed: bool,
-    /// Blocks were set aside for a log again.
-    pub(crate) log_has_room: bool,
+    /// What has happened since the drive last looked.
+    pub(crate) wakes: Wakes,
     /// Settled blocks of a log wait for free blocks that are set aside in their stead.
     pub(crate) log_waits: bool,
 }
@@ -185,8 +171,6 @@ pub(crate) struct HostPace {
     allowed: Vec<u32>,
     /// The superblock that is being emptied, and whether it comes back.
     victims: Vec<Option<(u32, bool)>>,
-    /// A group that allowed nothing does: who waits for a page may try again.
-    pub(crate) released: bool,
 }
 
 impl HostPace {
@@ -195,22 +179,21 @@ impl HostPace {
             on: config.gc.pacing.is_on(),
             allowed: vec![u32::MAX; groups as usize],
             victims: vec![None; groups as usize],
-            released: false,
         }
     }
 
-    /// The host may take so many pages of a group before collection looks at it again.
-    pub(crate) fn allow(&mut self, group: u32, pages: u32) {
+    /// The host may take so many pages of a group before collection looks at it again. True if the group allowed none before:
+    /// who waits for a page may try again.
+    fn allow(&mut self, group: u32, pages: u32) -> bool {
         let before = std::mem::replace(&mut self.allowed[group as usize], pages);
-        self.released |= before == 0 && pages > 0;
+        before == 0 && pages > 0
     }
 
     /// A superblock is being emptied.
-    pub(crate) fn job_begins(&mut self, group: u32, victim: u32, comes_back: bool) {
+    fn job_begins(&mut self, group: u32, victim: u32, comes_back: bool) {
         let before = self.victims[group as usize];
         assert!(before.is_none(), "group {group} empties block {victim}, and {before:?} is not done");
         self.victims[group as usize] = Some((victim, comes_back));
-        self.released = true;
     }
 
     /// It is empty.
@@ -267,7 +250,6 @@ impl Media {
             data_pages_per_superblock: geometry.pages_per_block
                 * (pool.superblocks.width() - pool.superblocks.parity()),
             deferred_programs: vec![Vec::new(); if pool.superblocks.parity() > 0 { frontiers as usize } else { 0 }],
-            rebuilt_untimed: Vec::new(),
             rebuilt_pages: 0,
             reread: Vec::new(),
             pool,
@@ -283,18 +265,12 @@ impl Media {
             pin_table: Vec::new(),
             sources: Vec::new(),
             several: FxHashMap::default(),
-            groups_to_collect: Vec::new(),
-            erasable: Vec::new(),
             padding_bytes: 0,
             relocation_padding_bytes: 0,
             metadata_in_flight: 0,
-            failed_untimed: Vec::new(),
             host_pace,
             events: EventQueue::default(),
-            map_is_cached: Vec::new(),
-            map_has_room: false,
-            map_block_closed: false,
-            log_has_room: false,
+            wakes: Wakes::default(),
             log_waits: false,
         }
     }
@@ -501,7 +477,7 @@ impl Media {
     fn note_host_page(&mut self, group: u32) {
         let allowed = &mut self.host_pace.allowed[group as usize];
         *allowed = allowed.saturating_sub(1);
-        self.groups_to_collect.push(group);
+        self.wakes.groups.push(group);
     }
 
     /// Whether the group's next free superblock may be opened: not where an image's host has no space for it.
@@ -571,7 +547,7 @@ impl Media {
         let block = self.pool.superblocks.members(superblock).next().expect("an open superblock has members");
         self.abandon(block);
         assert_eq!(self.frontiers[slot].block, NONE, "frontier {slot} was given up");
-        self.groups_to_collect.push(group);
+        self.wakes.groups.push(group);
         true
     }
 
@@ -668,7 +644,7 @@ impl Media {
             assert!(!state.torn, "block {block} is torn: it is not opened");
             assert_eq!(state.programmed, 0, "block {block} is opened, and has written pages");
         }
-        self.groups_to_collect.push(group);
+        self.wakes.groups.push(group);
     }
 
     /// Free superblocks of the whole drive.
@@ -984,7 +960,7 @@ impl Media {
             self.pool.pin(*block);
         }
         self.metadata_in_flight += u32::from(cause == Cause::Metadata);
-        self.failed_untimed.push(FailedProgram { place, cause, owner, pins: pins.to_vec() });
+        self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec() });
     }
 
     /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;
@@ -1156,28 +1132,43 @@ impl Media {
         slots[..pins.len()].copy_from_slice(pins);
     }
 
+    /// The host may take so many pages of a group before collection looks at it again.
+    pub(crate) fn allow_host(&mut self, group: u32, pages: u32) {
+        self.wakes.pace_released |= self.host_pace.allow(group, pages);
+    }
+
+    /// Collection empties a superblock; `comes_back`: it will be free again.
+    pub(crate) fn pace_job_begins(&mut self, group: u32, victim: u32, comes_back: bool) {
+        self.host_pace.job_begins(group, victim, comes_back);
+        self.wakes.pace_released = true;
+    }
+
+    /// Takes a pin from the superblock of a block; with the last one of a superblock that is to be erased, its erase is due.
+    #[inline]
+    pub(crate) fn unpin(&mut self, block: BlockId) {
+        if self.pool.unpin(block) {
+            self.wakes.erasable.push(self.pool.superblocks.of(block));
+        }
+    }
+
     /// Lets go of what a finished operation pinned.
     #[inline]
     pub(crate) fn release_pins(&mut self, done: &Done) {
         if self.units_per_page == 1 || done.kind == OpKind::Read {
-            if done.pin != BlockId::NONE && self.pool.unpin(done.pin) {
-                self.erasable.push(self.pool.superblocks.of(done.pin));
+            if done.pin != BlockId::NONE {
+                self.unpin(done.pin);
             }
             if !self.several.is_empty()
                 && let Some(Several { pins, .. }) = self.several.remove(&done.op)
             {
-                for pin in pins {
-                    if self.pool.unpin(pin) {
-                        self.erasable.push(self.pool.superblocks.of(pin));
-                    }
-                }
+                pins.into_iter().for_each(|pin| self.unpin(pin));
             }
             return;
         }
         for index in 0..self.units_per_page as usize {
             let pin = self.pin_table[done.op as usize * self.units_per_page as usize + index];
-            if pin != BlockId::NONE && self.pool.unpin(pin) {
-                self.erasable.push(self.pool.superblocks.of(pin));
+            if pin != BlockId::NONE {
+                self.unpin(pin);
             }
         }
     }

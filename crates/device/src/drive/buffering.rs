@@ -376,7 +376,7 @@ impl Drive {
         self.stage.programs_sent += 1;
         self.counters.buffer.compacted_pages += if compacted { slots.len() as u64 } else { 0 };
         let timed = self.media.flash.timed();
-        if !timed && self.media.failed_untimed.is_empty() {
+        if !timed && self.media.wakes.failed.is_empty() {
             buffer.release(sectors);
             self.stage.evictions.release(slot);
             self.work_untimed();
@@ -396,7 +396,7 @@ impl Drive {
             self.commands[command].remaining += 1;
         }
         if !timed {
-            if !self.media.failed_untimed.iter().any(|failed| failed.owner == owner) {
+            if !self.media.wakes.failed.iter().any(|failed| failed.owner == owner) {
                 self.evicted(slot);
             }
             self.work_untimed();
@@ -412,7 +412,7 @@ impl Drive {
         }
         let entry = buffer.take(slot);
         buffer.release(u64::from(entry.mask.count_ones()));
-        self.waiting.space_freed = true;
+        self.media.wakes.space_freed = true;
         true
     }
 
@@ -427,7 +427,7 @@ impl Drive {
         assert_eq!(known, Some(&false), "eviction {serial} is on flash once");
         self.stage.leaving_sectors -= sectors;
         self.stage.buffer.as_mut().expect("what left was in a buffer").release(sectors);
-        self.waiting.space_freed = true;
+        self.media.wakes.space_freed = true;
         self.stage.evicting[(serial - self.stage.evictions_base) as usize] = true;
         while self.stage.evicting.front() == Some(&true) {
             self.stage.evicting.pop_front();
@@ -508,7 +508,7 @@ impl Drive {
             let entry = buffer.drop_unit(*slot);
             buffer.release(u64::from(entry.mask.count_ones()));
             self.counters.trimmed_buffered_sectors += u64::from(entry.dirty().count_ones());
-            self.waiting.space_freed = true;
+            self.media.wakes.space_freed = true;
         }
         self.stage.slots = slots;
     }

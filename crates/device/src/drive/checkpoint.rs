@@ -56,8 +56,8 @@ impl Drive {
         let settled = self.waiting.stalled.is_empty()
             && self.failures.pending_rewrites.is_empty()
             && self.failures.retirements.is_empty()
-            && self.media.erasable.is_empty()
-            && self.media.groups_to_collect.is_empty()
+            && self.media.wakes.erasable.is_empty()
+            && self.media.wakes.groups.is_empty()
             && self.gc.is_idle();
         if !settled {
             return Err(not_now("garbage collection has a block in hand"));

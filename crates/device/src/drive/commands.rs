@@ -1,16 +1,14 @@
 //! Commands of the drive's own set: checked against what the set says of them, and carried out by the design.
 
-use std::ops::Range;
-
-use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
-use ssdlab_base::command_sets::segments::{MOST_REPORTED, Segment};
-use ssdlab_base::command_sets::zoned::Zone;
+use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
+use ssdlab_base::command_sets::segments::MOST_REPORTED;
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
 use super::dispatch::Stall;
 use super::{Drive, Payload};
 use crate::Status;
+use crate::command_sets::Effect;
 use crate::ftl::{CannotYet, Outcome, SetCommand, Waiter};
 use crate::seeded::{Bug, seeded};
 
@@ -28,8 +26,8 @@ pub(super) struct SetCommandState {
     carried_out: bool,
     /// As the host sent them.
     sectors: u64,
-    /// Sectors that it fills with zeroes.
-    fill: Vec<Range<u64>>,
+    /// What is to be done, of a command that the set's rules took.
+    effect: Option<Effect>,
 }
 
 impl SetCommandState {
@@ -125,43 +123,26 @@ impl Drive {
             return self.submit_with(request, payload.data);
         }
         let spec = self.host.set.and_then(|set| set.command(request.opcode));
-        let set_state = SetCommandState {
+        let mut set_state = SetCommandState {
             spec,
             words: payload.words.to_vec(),
             answer: Answer::default(),
             carried_out: false,
             sectors: request.sectors,
-            fill: Vec::new(),
+            effect: None,
         };
-        let refused = self.refuses(request, &set_state);
-        match spec.map(|spec| spec.role) {
-            Some(Role::Zone(action)) if refused.is_none() => {
-                self.zone_command_arrives(request, payload, set_state, action)
-            }
-            _ => self.arrives(request, payload.data, Some(Box::new(set_state)), refused),
-        }
-    }
-
-    /// A command on zones is taken or refused; an append knows its place from then on.
-    fn zone_command_arrives(
-        &mut self,
-        request: &Request,
-        payload: Payload<'_>,
-        set_state: SetCommandState,
-        action: ZoneAction,
-    ) {
-        let mut set_state = set_state;
-        match self.admits_to_zones(request, action) {
-            Ok(work) => {
-                if action == ZoneAction::Append {
-                    set_state.answer.words = vec![work.address];
-                }
-                set_state.fill = work.fill;
-                let placed = Request { sector: work.address, ..*request };
-                self.arrives(&placed, payload.data, Some(Box::new(set_state)), None);
-            }
-            Err(status) => self.arrives(request, payload.data, Some(Box::new(set_state)), Some(status)),
-        }
+        let mut placed = *request;
+        let taken = match (self.refuses(request, &set_state), spec.map(|spec| spec.role)) {
+            (Some(status), _) => Err(status),
+            (None, Some(Role::Zone(action))) => self.admit(request, Some(action)).map(|admitted| {
+                placed.sector = admitted.address;
+                set_state.answer.words = admitted.answer;
+                set_state.effect = Some(admitted.effect);
+                Some(admitted.sectors)
+            }),
+            (None, _) => Ok(None),
+        };
+        self.arrives(&placed, payload.data, Some(Box::new(set_state)), taken);
     }
 
     /// Why a command of the set cannot even be looked at.
@@ -195,7 +176,7 @@ impl Drive {
 
     fn carry_out(&mut self, command: u32, request: &Request, set_state: &mut SetCommandState) -> Result<(), Stall> {
         let spec = set_state.spec.expect("an unknown command does not enter the drive");
-        let writes = request.op == Op::Write || matches!(spec.role, Role::Zone(_));
+        let writes = request.op == Op::Write || set_state.effect.is_some();
         if self.failures.read_only && writes && !self.has_begun(command) {
             self.commands[command].status = Status::ReadOnly;
             self.never_written(request, set_state);
@@ -211,8 +192,8 @@ impl Drive {
             self.commands[command].status = self.report_segments(set_state);
             return Ok(());
         }
-        if let Role::Zone(action) = spec.role {
-            return self.act_on_zones(command, action, &set_state.fill);
+        if let Some(effect) = &set_state.effect {
+            return self.apply(command, effect);
         }
         if !set_state.carried_out {
             let waiter = Waiter::Command(command);
@@ -247,34 +228,26 @@ impl Drive {
         Ok(())
     }
 
-    /// The turn of a command on zones has come.
-    fn act_on_zones(&mut self, command: u32, action: ZoneAction, fill: &[Range<u64>]) -> Result<(), Stall> {
-        match action {
-            ZoneAction::Append if self.follows_a_gap(command) => Ok(()),
-            ZoneAction::Append => self.write(command),
-            ZoneAction::Finish => self.fill_with_zeroes(command, fill),
-            ZoneAction::Reset => self.trim(command),
-            ZoneAction::Open | ZoneAction::Close => Ok(()),
+    /// The turn of a command that the set's rules took has come.
+    fn apply(&mut self, command: u32, effect: &Effect) -> Result<(), Stall> {
+        match effect {
+            Effect::Write if self.follows_a_gap(command) => Ok(()),
+            Effect::Write => self.write(command),
+            Effect::Zeroes(sectors) => self.fill_with_zeroes(command, sectors),
+            Effect::Trim => self.trim(command),
+            Effect::Nothing => Ok(()),
+            Effect::BlockIo => unreachable!("a command of a set is no block command"),
         }
     }
 
-    /// Answers with the segments or zones from the number in the first word on, as many as the second says.
+    /// Answers with the segments from the number in the first word on, as many as the second says.
     fn report_segments(&self, set_state: &mut SetCommandState) -> Status {
         let (first, count) = (set_state.words[0], set_state.words[1]);
-        let (words, all) = match (self.segments(), self.zones()) {
-            (Some(shape), _) => (vec![shape.sectors, shape.count, shape.write_unit], shape.count),
-            (None, Some(shape)) => {
-                let (open, active) = (shape.max_open.into(), shape.max_active.into());
-                (vec![shape.size, shape.count, shape.write_unit, shape.capacity, open, active], shape.count)
-            }
-            (None, None) => return Status::Unsupported,
-        };
-        let end = first.checked_add(count).filter(|end| *end <= all && count <= MOST_REPORTED);
+        let Some(rules) = self.rules() else { return Status::Unsupported };
+        let end = first.checked_add(count).filter(|end| *end <= rules.count() && count <= MOST_REPORTED);
         let Some(end) = end else { return Status::OutOfRange };
-        let encoded =
-            |number| self.segment(number).map(Segment::encode).or_else(|| self.zone(number).map(Zone::encode));
-        set_state.answer.words = words;
-        set_state.answer.bytes = (first..end).filter_map(encoded).flatten().collect();
+        set_state.answer.words = rules.report_words();
+        set_state.answer.bytes = (first..end).flat_map(|number| rules.report_of(number)).collect();
         Status::Success
     }
 
@@ -316,7 +289,7 @@ impl Drive {
             match executed {
                 Ok(outcome) => return Ok(outcome),
                 // Without time a map block is erased as soon as a command waits for it.
-                Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.erasable.is_empty() => {
+                Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.wakes.erasable.is_empty() => {
                     self.erase_emptied_superblocks();
                 }
                 Err(why) => return Err(why.into()),

@@ -58,7 +58,7 @@ impl Drive {
     #[inline]
     pub(super) fn dispatch(&mut self, command: u32) {
         debug_assert!(!self.waiting.stalled.contains(command), "command {command} is dispatched, and is stalled");
-        if self.in_order.is_some() && self.must_wait_for_order(command) {
+        if self.admission.is_some() && self.must_wait_for_order(command) {
             return self.wait_begins(command, Stage::Overlap);
         }
         if !self.waiting.stalled.is_empty()
@@ -77,19 +77,19 @@ impl Drive {
         }
         self.destage();
         self.collect_garbage();
-        if self.media.host_pace.released && !self.waiting.stalled.is_empty() && !self.waiting.retrying {
+        if self.media.wakes.pace_released && !self.waiting.stalled.is_empty() && !self.waiting.retrying {
             // A command took all pages that its group allowed, and collection, which looked at it just now, allows more.
             self.work();
         }
-        let has_work = || self.map_asks() || !self.media.erasable.is_empty();
+        let has_work = || self.media.wakes.is_for_map() || !self.media.wakes.erasable.is_empty();
         if self.caches_map && has_work() && !self.waiting.retrying {
             // A map page that was never programmed comes at once; what waits for a map block waits for an erase to begin.
             self.work();
         }
-        if !self.media.failed_untimed.is_empty() {
+        if !self.media.wakes.failed.is_empty() {
             self.work_untimed();
         }
-        if self.in_order.is_some() {
+        if self.admission.is_some() {
             self.dispatch_unblocked();
         }
     }
@@ -116,7 +116,7 @@ impl Drive {
         if self.failures.read_only && op != Op::Read {
             return self.refuse(command);
         }
-        if self.in_order.is_some() && self.follows_a_gap(command) {
+        if self.admission.is_some() && self.follows_a_gap(command) {
             self.commit_effect(command);
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl Drive {
             behind.into_iter().for_each(|command| self.wait_begins(command, Stage::Overlap));
         }
         self.collect_garbage();
-        if self.in_order.is_some() && !nested {
+        if self.admission.is_some() && !nested {
             self.dispatch_unblocked();
         }
     }

@@ -103,10 +103,7 @@ impl Drive {
     #[inline]
     pub(super) fn work(&mut self) {
         // After most batches nothing does: a few loads for each event, and no call.
-        let freed = self.waiting.space_freed || self.media.host_pace.released;
-        let lists_are_empty =
-            self.media.erasable.is_empty() && self.media.groups_to_collect.is_empty() && !self.map_asks();
-        if freed || !lists_are_empty || self.stage.destager.is_some() || !self.media.failed_untimed.is_empty() {
+        if self.media.wakes.is_due() || !self.media.wakes.groups.is_empty() || self.stage.destager.is_some() {
             self.work_in_stages();
         }
     }
@@ -118,14 +115,8 @@ impl Drive {
             self.replace_failed_pages();
             self.erase_emptied_superblocks();
             self.serve_map_waiters();
-            if self.space_was_freed() {
-                self.map_goes_on();
-                self.write_pending_pages();
-                self.check_over_provisioning();
-                if !self.waiting.stalled.is_empty() {
-                    self.retry_stalled();
-                }
-                self.stage.destage_waits = false;
+            if self.media.wakes.take_space() {
+                self.use_freed_space();
             }
             self.destage();
             if self.caches_map {
@@ -133,19 +124,67 @@ impl Drive {
             }
             self.collect_garbage();
             // Without time no erase ends later: collection that waited for map pages has freed blocks by now.
-            self.waiting.space_freed |= self.caches_map && !self.media.flash.timed() && self.media.free_blocks() > free;
-            let freed = self.waiting.space_freed || self.media.host_pace.released;
-            let waits = self.media.erasable.is_empty() && !self.map_asks();
-            if !freed && waits && self.media.failed_untimed.is_empty() {
+            self.media.wakes.space_freed |=
+                self.caches_map && !self.media.flash.timed() && self.media.free_blocks() > free;
+            if !self.media.wakes.is_due() {
                 return;
             }
         }
     }
 
-    /// Whether a superblock was erased, or collection lets the host write again, since the last look.
-    fn space_was_freed(&mut self) -> bool {
-        let released = std::mem::take(&mut self.media.host_pace.released);
-        std::mem::take(&mut self.waiting.space_freed) || released
+    /// A superblock was erased, pages left the buffer, or collection lets the host write again: who waited for it goes on.
+    fn use_freed_space(&mut self) {
+        self.map_goes_on();
+        self.write_pending_pages();
+        self.check_over_provisioning();
+        if !self.waiting.stalled.is_empty() {
+            self.retry_stalled();
+        }
+        self.stage.destage_waits = false;
+    }
+
+    /// Without time every consequence of a step follows at once, in the middle of the command that took it: its next page may need
+    /// what collection frees.
+    #[inline]
+    pub(super) fn work_untimed(&mut self) {
+        self.collect_garbage();
+        if self.caches_map {
+            self.work_on_map_untimed();
+        }
+        if self.media.flash.may_fail() || self.gc.grown_bad > 0 {
+            self.work_on_failures_untimed();
+        }
+    }
+
+    /// Map blocks are erased, and collection that waited for map pages goes on.
+    #[cold]
+    fn work_on_map_untimed(&mut self) {
+        while !self.media.wakes.erasable.is_empty() || self.media.wakes.is_for_map() {
+            self.erase_emptied_superblocks();
+            self.map_goes_on();
+            self.serve_map_waiters();
+            self.collect_garbage();
+        }
+    }
+
+    /// Pages whose programs or reads failed are written again.
+    #[cold]
+    fn work_on_failures_untimed(&mut self) {
+        loop {
+            while let Some(place) = self.media.wakes.rebuilt.pop() {
+                self.page_was_rebuilt(place);
+                let group = self.media.group_of(place.block);
+                self.gc.pump(&mut self.media, &mut *self.ftl, group);
+                self.collect_garbage();
+            }
+            self.replace_failed_pages();
+            self.write_pending_pages();
+            self.erase_emptied_superblocks();
+            if self.media.wakes.rebuilt.is_empty() && self.media.wakes.failed.is_empty() {
+                break;
+            }
+        }
+        self.check_over_provisioning();
     }
 
     /// Closes a frontier, so that its block can be collected; false if there is none to close. Frontiers that were closed while
@@ -186,7 +225,7 @@ impl Drive {
         self.pump_all();
         self.gc.set_urgent(false);
         self.media.host_pace.release();
-        self.waiting.space_freed = true;
+        self.media.wakes.space_freed = true;
         self.work();
         if self.next_of_commands().is_none() && self.waits_for_space() == before {
             if self.gives_up_a_frontier(before) {
@@ -199,7 +238,7 @@ impl Drive {
             } else {
                 self.failures.read_only = true;
                 self.failures.idle_policy = self.gc.idle_policy(&self.media);
-                self.tell_zones_if_read_only();
+                self.announce_read_only();
                 self.give_up_pending_pages(Status::ReadOnly);
                 self.map_is_read_only();
                 self.retry_stalled();

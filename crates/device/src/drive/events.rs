@@ -33,9 +33,9 @@ impl Drive {
         self.data_is_on_flash(done);
         for done in done {
             self.waits_end_by_operation(done.op);
-            let before = self.waiting.space_freed;
+            let before = self.media.wakes.space_freed;
             self.flash_done(done);
-            if self.waiting.space_freed && !before {
+            if self.media.wakes.space_freed && !before {
                 made_space = Some(done.op);
             }
         }
@@ -117,7 +117,7 @@ impl Drive {
                 let group = self.media.group_of(done.block);
                 self.gc.pump(&mut self.media, &mut *self.ftl, group);
                 // One of map pages may be what their collection was waiting for.
-                self.media.map_block_closed |= self.media.pool.is_map_block(superblock);
+                self.media.wakes.map_block_closed |= self.media.pool.is_map_block(superblock);
             }
         }
         debug_assert!(
@@ -148,10 +148,10 @@ impl Drive {
     pub(super) fn metadata_ended(&mut self) {
         if self.media.metadata_in_flight == 0 {
             self.waiters_for_records_go_on();
-            if self.in_order.is_some() {
+            if self.admission.is_some() {
                 // Blocks whose trims are on flash may be erased now.
                 self.pump_all();
-                self.waiting.space_freed = true;
+                self.media.wakes.space_freed = true;
             }
         }
     }
@@ -183,7 +183,7 @@ impl Drive {
 
     /// Superblocks that nothing pins any more are erased.
     pub(super) fn erase_emptied_superblocks(&mut self) {
-        while let Some(superblock) = self.media.erasable.pop() {
+        while let Some(superblock) = self.media.wakes.erasable.pop() {
             if self.media.pool.pins(superblock) > 0 {
                 continue;
             }
@@ -214,7 +214,7 @@ impl Drive {
     }
 
     fn space_freed(&mut self, group: u32) {
-        self.waiting.space_freed = true;
+        self.media.wakes.space_freed = true;
         if self.media.own_blocks {
             // The design may have waited for a block of any group.
             return self.pump_all();
@@ -232,47 +232,16 @@ impl Drive {
     /// Every group in which a superblock was opened may need collection.
     #[inline]
     pub(super) fn collect_garbage(&mut self) {
-        if !self.media.groups_to_collect.is_empty() {
+        if !self.media.wakes.groups.is_empty() {
             self.collect_in_opened();
         }
     }
 
     #[inline(never)]
     fn collect_in_opened(&mut self) {
-        while let Some(group) = self.media.groups_to_collect.pop() {
+        while let Some(group) = self.media.wakes.groups.pop() {
             self.gc.pump(&mut self.media, &mut *self.ftl, group);
         }
-    }
-
-    /// Untimed, every consequence follows at once.
-    #[inline]
-    pub(super) fn work_untimed(&mut self) {
-        self.collect_garbage();
-        if self.caches_map {
-            self.work_on_map_untimed();
-        }
-        if self.media.flash.may_fail() || self.gc.grown_bad > 0 {
-            self.work_without_time();
-        }
-    }
-
-    #[cold]
-    fn work_without_time(&mut self) {
-        loop {
-            while let Some(place) = self.media.rebuilt_untimed.pop() {
-                self.page_was_rebuilt(place);
-                let group = self.media.group_of(place.block);
-                self.gc.pump(&mut self.media, &mut *self.ftl, group);
-                self.collect_garbage();
-            }
-            self.replace_failed_pages();
-            self.write_pending_pages();
-            self.erase_emptied_superblocks();
-            if self.media.rebuilt_untimed.is_empty() && self.media.failed_untimed.is_empty() {
-                break;
-            }
-        }
-        self.check_over_provisioning();
     }
 
     /// When bad blocks have eaten what garbage collection needs, the drive stops taking writes.
@@ -282,7 +251,7 @@ impl Drive {
         }
         // Stalled commands hear of it when they are tried again.
         self.failures.read_only = self.over_provisioning_is_gone();
-        self.tell_zones_if_read_only();
+        self.announce_read_only();
     }
 
     /// Whether the good blocks no longer hold the user's data beside what garbage collection needs.

@@ -52,7 +52,7 @@ impl Drive {
 
     /// Programs that failed without time are dealt with as if they had just ended.
     pub(super) fn replace_failed_pages(&mut self) {
-        while let Some(FailedProgram { place, cause, owner, pins }) = self.media.failed_untimed.pop() {
+        while let Some(FailedProgram { place, cause, owner, pins }) = self.media.wakes.failed.pop() {
             assert!(!self.media.flash.timed(), "the program of {place:?} took time, and failed at once");
             assert!(
                 self.media.pool.pins(self.media.pool.superblocks.of(place.block)) > 0,
@@ -63,9 +63,7 @@ impl Drive {
                 self.commands[command].remaining += 1;
             }
             self.program_failed(place, cause, owner, pins);
-            if self.media.pool.unpin(place.block) {
-                self.media.erasable.push(self.media.pool.superblocks.of(place.block));
-            }
+            self.media.unpin(place.block);
             assert!(
                 cause != Cause::Metadata || self.media.metadata_in_flight > 0,
                 "a record of trims failed, and none was in flight"
@@ -167,11 +165,7 @@ impl Drive {
         let over = |hold: &Retirement| hold.pages.is_empty() && hold.trim == HeldTrim::Done;
         while let Some(index) = self.failures.retirements.iter().position(over) {
             let hold = self.failures.retirements.swap_remove(index);
-            for block in hold.blocks {
-                if self.media.pool.unpin(block) {
-                    self.media.erasable.push(self.media.pool.superblocks.of(block));
-                }
-            }
+            hold.blocks.into_iter().for_each(|block| self.media.unpin(block));
             self.owner_served(hold.owner.pack());
         }
     }
@@ -189,9 +183,7 @@ impl Drive {
         let tried = self.failures.pending_rewrites.len();
         for pending in std::mem::take(&mut self.failures.pending_rewrites) {
             self.rewrite_or_wait(pending);
-            if self.media.pool.unpin(pending.place.block) {
-                self.media.erasable.push(self.media.pool.superblocks.of(pending.place.block));
-            }
+            self.media.unpin(pending.place.block);
         }
         if self.failures.pending_rewrites.len() < tried {
             self.metadata_ended();

@@ -55,7 +55,7 @@ impl Drive {
             if ask(map, &mut self.media) {
                 return Ok(());
             }
-            if self.media.flash.timed() || self.media.erasable.is_empty() {
+            if self.media.flash.timed() || self.media.wakes.erasable.is_empty() {
                 return Err(Stall::Map);
             }
             // Without time a map block is erased as soon as a waiter waits for it.
@@ -216,26 +216,17 @@ impl Drive {
         }
     }
 
-    /// Whether a waiter may go on with map pages, or may have the place of one.
-    #[inline]
-    pub(super) fn map_asks(&self) -> bool {
-        self.media.map_has_room
-            || self.media.map_block_closed
-            || self.media.log_has_room
-            || !self.media.map_is_cached.is_empty()
-    }
-
     /// Waiters for map pages that are cached now go on, in the order in which they came.
     pub(super) fn serve_map_waiters(&mut self) {
-        while self.map_asks() {
-            self.waiting.space_freed |= std::mem::take(&mut self.media.log_has_room);
-            if std::mem::take(&mut self.media.map_block_closed) {
+        while self.media.wakes.is_for_map() {
+            self.media.wakes.space_freed |= std::mem::take(&mut self.media.wakes.log_has_space);
+            if std::mem::take(&mut self.media.wakes.map_block_closed) {
                 self.map_goes_on();
             }
-            if std::mem::take(&mut self.media.map_has_room) {
+            if std::mem::take(&mut self.media.wakes.map_slot_free) {
                 self.cached_map_has_room();
             }
-            for waiter in std::mem::take(&mut self.media.map_is_cached) {
+            for waiter in std::mem::take(&mut self.media.wakes.map_waiters) {
                 match waiter {
                     Waiter::Command(command) | Waiter::Read(command) => self.retry_for_map(command, waiter),
                     Waiter::Gc(group) => {
@@ -246,21 +237,10 @@ impl Drive {
                     Waiter::Log => self.cached_map_has_room(),
                     Waiter::Buffer => {
                         self.stage.destage_waits = false;
-                        self.waiting.space_freed = true;
+                        self.media.wakes.space_freed = true;
                     }
                 }
             }
-        }
-    }
-
-    /// Without time: map blocks are erased, and collection that waited for map pages goes on.
-    #[cold]
-    pub(super) fn work_on_map_untimed(&mut self) {
-        while !self.media.erasable.is_empty() || self.map_asks() {
-            self.erase_emptied_superblocks();
-            self.map_goes_on();
-            self.serve_map_waiters();
-            self.collect_garbage();
         }
     }
 }

@@ -6,6 +6,7 @@
 //! no room is stalled and tried again when a block is erased or the buffer has drained; what touches other sectors may
 //! pass it.
 
+mod admission;
 mod buffering;
 mod checkpoint;
 mod commands;
@@ -21,17 +22,19 @@ mod parts;
 mod paths;
 mod power;
 mod read_cache;
-mod segment_admission;
 mod stalled;
 mod state;
 mod stripe_read;
 mod versions;
+
+use std::ops::Range;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Refusal, Request, SECTOR_BYTES};
 use ssdlab_flash::{BlockId, Contents, Lpn, Observer, Ppn};
 
 use crate::buffer::WriteBuffer;
+use crate::command_sets::{Located, Rules};
 use crate::event_queue::EventQueue;
 use crate::ftl::{CommandsBeside, DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
@@ -40,14 +43,13 @@ use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
 use crate::registry::pick;
 use crate::token::Owner;
-use crate::zones::Zones;
 use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
 
+use admission::Admission;
 use buffering::make_buffer;
 use commands::SetCommandState;
 use destaging::Destager;
 use parts::{BufferStage, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED};
-use segment_admission::InOrder;
 use stalled::Waiting;
 use versions::IdlePace;
 
@@ -146,7 +148,7 @@ pub struct Drive {
     commands: CommandTable,
     waiting: Waiting,
     /// Of a drive with append-only segments: which commands they take, and in which order.
-    in_order: Option<Box<InOrder>>,
+    admission: Option<Box<Admission>>,
     timers: Timers,
     idle: Idle,
     stage: BufferStage,
@@ -218,7 +220,8 @@ impl Drive {
             command_counts: vec![CommandCount::default(); design.commands.map_or(0, |set| set.commands.len())],
             answers: Vec::new(),
         };
-        let in_order = ftl.append_only().map(|design| Box::new(InOrder::new(config, design)));
+        let admission = (design.rules)(config).map(|rules| Box::new(Admission::new(rules)));
+        assert_eq!(admission.is_some(), ftl.append_only().is_some(), "segments have rules, and rules segments");
         let drive = Drive {
             gc: Gc::new(config, victim(config)),
             sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
@@ -230,7 +233,7 @@ impl Drive {
             host,
             commands: CommandTable::default(),
             waiting: Waiting::default(),
-            in_order,
+            admission,
             timers: Timers::default(),
             stage,
             reads: SteppedReads::default(),
@@ -265,8 +268,7 @@ impl Drive {
 
     /// Sectors that the host addresses: the user capacity, and of zones also what is between their capacity and their size.
     pub fn user_sectors(&self) -> u64 {
-        let zones = self.in_order.as_ref().and_then(|in_order| in_order.zones());
-        zones.map_or(self.config.user_bytes / SECTOR_BYTES, |zones| zones.shape().sectors())
+        self.rules().map_or(self.config.user_bytes / SECTOR_BYTES, Rules::host_sectors)
     }
 
     /// Sectors behind the capacity that commands of the drive's own set address.
@@ -345,20 +347,9 @@ impl Drive {
     /// different; sectors of a mapping unit go together.
     pub fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
         let end = end.min(self.user_sectors());
-        if let Some(zones) = self.in_order.as_ref().and_then(|in_order| in_order.zones()) {
-            return self.mapped_run_of_zone(zones, sector, end);
-        }
-        self.mapped_run_of_data(sector, end)
-    }
-
-    /// Whether `sector` of a drive with zones holds data, and the first sector up to `end` from which on that is
-    /// different. A run ends with its zone.
-    fn mapped_run_of_zone(&self, zones: &Zones, sector: u64, end: u64) -> (bool, u64) {
-        let size = zones.shape().size;
-        let (zone_start, zone_end) = (sector / size * size, end.min((sector / size + 1) * size));
-        let Some(first) = zones.data_sector(sector) else { return (false, zone_end) };
-        let capacity_end = zone_end.min(zone_start + zones.shape().capacity);
-        let (kind, to) = self.mapped_run_of_data(first, first + (capacity_end - sector));
+        let at = self.rules().map_or(Located { data: Some(sector), end }, |rules| rules.locate(sector, end));
+        let Some(first) = at.data else { return (false, at.end) };
+        let (kind, to) = self.mapped_run_of_data(first, first + (at.end - sector));
         (kind, sector + (to - first))
     }
 
@@ -394,21 +385,22 @@ impl Drive {
     /// Takes a request with data at `request.at`; events before that time must have run. Data is ignored where contents
     /// are not kept.
     pub fn submit_with(&mut self, request: &Request, data: Data<'_>) {
-        let refused = match self.in_range(request) {
-            false => Some(Status::OutOfRange),
-            true if self.in_order.is_some() => self.refuses_append(request),
-            true => None,
+        let taken = match self.in_range(request) {
+            false => Err(Status::OutOfRange),
+            true if self.admission.is_some() => self.admit(request, None).map(|admitted| Some(admitted.sectors)),
+            true => Ok(None),
         };
-        self.arrives(request, data, None, refused);
+        self.arrives(request, data, None, taken);
     }
 
+    /// A command arrives. It was taken, with the sectors of its data where a set's rules took it, or refused.
     #[inline]
     fn arrives(
         &mut self,
         request: &Request,
         data: Data<'_>,
         set_state: Option<Box<SetCommandState>>,
-        refused: Option<Status>,
+        taken: Result<Option<Range<u64>>, Status>,
     ) {
         assert!(request.at >= self.media.now, "a request arrives at {}, in the past of {}", request.at, self.media.now);
         debug_assert!(self.next_event().is_none_or(|at| at >= request.at), "earlier events have run");
@@ -418,12 +410,11 @@ impl Drive {
             self.gc.set_background(false);
             self.load_has_grown();
         }
-        let command = self.new_command(request, data, set_state, refused.is_none());
-        if let Some(status) = refused {
-            return self.turn_away(command, status);
-        }
-        if self.in_order.is_some() {
-            self.enter_order(command);
+        let command = self.new_command(request, data, set_state, taken.is_ok());
+        match taken {
+            Ok(None) => {}
+            Ok(Some(sectors)) => self.enter_order(command, sectors),
+            Err(status) => return self.turn_away(command, status),
         }
         let queue = self.commands[command].queue;
         if self.host.interface.arrive(command, queue, request.op) {

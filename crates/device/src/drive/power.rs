@@ -203,7 +203,7 @@ impl Drive {
             match step {
                 RecoveryStep::Done => break true,
                 RecoveryStep::PowerGone => break false,
-                RecoveryStep::NeedsErase if self.media.erasable.is_empty() => {
+                RecoveryStep::NeedsErase if self.media.wakes.erasable.is_empty() => {
                     // Spares are gone: what cannot be programmed stays in RAM, and the drive takes no more writes.
                     assert!(!self.failures.read_only, "recovery of a read-only drive waits for a superblock");
                     self.failures.read_only = true;
@@ -314,7 +314,7 @@ impl Drive {
         self.pump_all();
         // Spares that were gone before are gone still: what is there can be read.
         self.failures.read_only |= self.over_provisioning_is_gone();
-        self.tell_zones_if_read_only();
+        self.announce_read_only();
         if self.media.flash.timed() {
             self.work();
         } else {

@@ -17,8 +17,6 @@ use super::events::WaitsForSpace;
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) stalled: Stalled,
-    /// Space was freed since they were tried last.
-    pub(super) space_freed: bool,
     /// When an erase made space last.
     pub(super) space_made: Nanos,
     /// Stalled commands are being tried again.

@@ -424,7 +424,7 @@ impl Drive {
         drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
         drive.failures.read_only = drive.over_provisioning_is_gone();
-        drive.tell_zones_if_read_only();
+        drive.announce_read_only();
         from.read_exact(&mut magic)?;
         if &magic != MAGIC {
             return Err(bad("the saved drive is damaged"));

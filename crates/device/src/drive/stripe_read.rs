@@ -65,8 +65,8 @@ impl Drive {
             self.page_was_rebuilt(place);
         }
         self.read_ended(&done, failed, by);
-        if done.pin != BlockId::NONE && self.media.pool.unpin(done.pin) {
-            self.media.erasable.push(self.media.pool.superblocks.of(done.pin));
+        if done.pin != BlockId::NONE {
+            self.media.unpin(done.pin);
         }
         self.owner_served(done.token);
     }

@@ -79,9 +79,7 @@ impl Drive {
         while let Some(part) = self.reads.versions[slot].left.pop() {
             let begun = self.read_version(slot, part);
             let block = self.media.block_of_page(part.ppn);
-            if self.media.pool.unpin(block) {
-                self.media.erasable.push(self.media.pool.superblocks.of(block));
-            }
+            self.media.unpin(block);
             if begun {
                 return;
             }

@@ -57,7 +57,7 @@ pub(crate) trait IdleWork {
 pub(crate) trait OwnCollection {
     /// The closed superblock of a group that is to be erased next, if there is one. [`Ftl::relocate`](super::Ftl::relocate) is
     /// asked to move what is valid there. A group is asked again whenever one of its superblocks is opened or closed, or a
-    /// superblock becomes free anywhere, and where the design puts it on [`Media::opened`].
+    /// superblock becomes free anywhere, and where the design puts it on [`Wakes::groups`](crate::wakes::Wakes::groups).
     ///
     /// `idle`: the drive has had nothing to do for a while (`gc.idle_after`).
     fn next_victim(&mut self, media: &Media, group: u32, idle: bool) -> Option<u32>;
@@ -134,7 +134,7 @@ pub(crate) trait CommandsBeside: Send {
 }
 
 /// A map on flash, partly cached in RAM. A waiter that looks a unit up or changes its entry asks for its
-/// map page first; when all that was asked for is cached, the waiter is put on [`Media::map_is_cached`], and asks again.
+/// map page first; when all that was asked for is cached, the waiter is put on [`Wakes::map_waiters`](crate::wakes::Wakes::map_waiters), and asks again.
 pub(crate) trait CachedMap {
     /// Whether the map pages of all `lpns` are cached. They stay so until the next call; if they are not, they will be.
     fn request(&mut self, media: &mut Media, waiter: Waiter, lpns: &[Lpn]) -> bool;

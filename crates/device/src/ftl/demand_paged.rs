@@ -92,7 +92,7 @@ impl DemandFtl {
 
     /// Programs that failed without time left what their map pages name in RAM.
     fn failed(&mut self, media: &Media, failed: usize) {
-        for program in &media.failed_untimed[failed..] {
+        for program in &media.wakes.failed[failed..] {
             let first = media.unit_at(program.place);
             for lpn in media.flash.oob.lpns(first, media.units_per_page) {
                 if *lpn != Lpn::NONE && lpn.0 < self.map.shape.mapped_units {
@@ -141,7 +141,7 @@ impl DemandFtl {
             if !self.reserve_map_for_move(media, group, &lpns) {
                 return Relocated { stuck: true, ..moved };
             }
-            let failed = media.failed_untimed.len();
+            let failed = media.wakes.failed.len();
             let before = moved.started;
             let step = self.data.relocate(media, victim, moved.cursor, pages, cause, owner);
             let started = (step.started as usize * media.units_per_page as usize).min(lpns.len());
@@ -267,7 +267,7 @@ impl Ftl for DemandFtl {
         cause: Cause,
         owner: Owner,
     ) -> Result<(), NoSpace> {
-        let failed = media.failed_untimed.len();
+        let failed = media.wakes.failed.len();
         self.data.write(media, units, stream, cause, owner)?;
         self.changed(media, units.iter().map(|unit| unit.lpn), failed);
         self.map.end_active_blocks(&mut self.data, media);
@@ -359,7 +359,7 @@ impl Ftl for DemandFtl {
             .filter(|unit| self.data.is_current(*unit))
             .map(|unit| media.flash.oob.lpn(unit))
             .collect();
-        let failed = media.failed_untimed.len();
+        let failed = media.wakes.failed.len();
         // What waits for a page of data keeps its map page in the cache: it goes before what else relocation moves.
         let written = self.data.rewrite(media, place, frontier, cause, owner);
         let written = match written {

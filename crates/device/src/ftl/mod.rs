@@ -27,6 +27,7 @@ use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 
+use crate::command_sets::Rules;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::token::Owner;
@@ -143,7 +144,7 @@ pub(crate) struct SetCommand<'a> {
 pub(crate) enum CannotYet {
     /// It waits for a block.
     Space,
-    /// It waits for map pages, or for programs in flight: its waiter is put on [`Media::map_is_cached`] then.
+    /// It waits for map pages, or for programs in flight: its waiter is put on [`Wakes::map_waiters`](crate::wakes::Wakes::map_waiters) then.
     Map,
 }
 
@@ -383,6 +384,8 @@ pub(crate) struct Make {
     pub(crate) segment_units: fn(&DriveConfig) -> u32,
     /// Its zones, where the host sees segments as zones.
     pub(crate) zones: fn(&DriveConfig) -> Option<ZoneShape>,
+    /// Which commands its segments take, where it has segments.
+    pub(crate) rules: fn(&DriveConfig) -> Option<Box<dyn Rules>>,
     /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
     pub(crate) uses_oob: bool,
     /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.
@@ -405,6 +408,7 @@ impl Make {
             reserved_units: |_| 0,
             segment_units: |_| 0,
             zones: |_| None,
+            rules: |_| None,
             uses_oob: true,
             partial_write: "costs a read-modify-write",
             drawing: Drawing::ANY,

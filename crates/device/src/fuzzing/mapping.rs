@@ -90,10 +90,10 @@ impl Pair {
 
     /// Collection in all groups of which a block was opened, as the drive has it after each operation.
     fn collect(&mut self) {
-        while let Some(group) = self.media.groups_to_collect.pop() {
+        while let Some(group) = self.media.wakes.groups.pop() {
             self.gc.pump(&mut self.media, &mut self.ftl, group);
         }
-        assert!(self.media.erasable.is_empty(), "nothing is pinned where nothing takes time");
+        assert!(self.media.wakes.erasable.is_empty(), "nothing is pinned where nothing takes time");
         // Where collection saved trims before it erased.
         if self.ftl.trims_pending() == 0 {
             self.unsaved.clear();

@@ -216,7 +216,7 @@ impl Pair {
             }
         }
         self.done = done;
-        while let Some(superblock) = self.media.erasable.pop() {
+        while let Some(superblock) = self.media.wakes.erasable.pop() {
             let due = self.media.pool.state(superblock) == BlockState::Erasing;
             if due && self.media.pool.pins(superblock) == 0 {
                 self.gc.erase(&mut self.media, superblock);

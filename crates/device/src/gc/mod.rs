@@ -332,7 +332,7 @@ impl Gc {
     /// Decides how far the host may go on in a group.
     fn update_host_quota(&self, media: &mut Media, group: u32) {
         let allowed = if self.keeps_pace(media) { self.pace(media, group).host_pages } else { u32::MAX };
-        media.host_pace.allow(group, allowed);
+        media.allow_host(group, allowed);
     }
 
     /// Headroom of all groups, in pages.
@@ -374,7 +374,7 @@ impl Gc {
         media.pool.collect(victim);
         if self.is_paced(media) {
             // A retired block does not come back.
-            media.host_pace.job_begins(group, victim, cause != Cause::Retirement);
+            media.pace_job_begins(group, victim, cause != Cause::Retirement);
         }
         let job = Job { victim, cursor: 0, cause, valid_pages };
         self.jobs[group as usize] = Some(job);
@@ -486,7 +486,7 @@ impl Gc {
         assert_eq!(media.metadata_in_flight, 0, "erases wait for records that are not on flash");
         for superblock in self.await_metadata.drain(..) {
             if media.pool.unpin_superblock(superblock) {
-                media.erasable.push(superblock);
+                media.wakes.erasable.push(superblock);
             }
         }
     }

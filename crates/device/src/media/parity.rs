@@ -350,7 +350,7 @@ impl Media {
         if !failed {
             let from_ram = self.has_parity_in_ram(place);
             self.rebuilt(place, NONE, from_ram);
-            self.rebuilt_untimed.push(place);
+            self.wakes.rebuilt.push(place);
         }
         failed
     }

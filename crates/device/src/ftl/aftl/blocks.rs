@@ -62,7 +62,7 @@ impl Aftl {
             held.trim = held.trim.max(dead.trim);
         }
         self.dead[group as usize].push(dead);
-        media.groups_to_collect.push(group);
+        media.wakes.groups.push(group);
     }
 
     /// Allocates the blocks that a segment lacks: all of them at its first write, in a new generation.
@@ -108,7 +108,7 @@ impl Aftl {
             // Where there is no room for a record either, the next try comes when a block is free.
             let _ = self.write_record(media);
         }
-        media.groups_to_collect.extend(0..media.pool.groups());
+        media.wakes.groups.extend(0..media.pool.groups());
     }
 
     /// The generation that a block says it is of.

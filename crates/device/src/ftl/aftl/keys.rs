@@ -1,6 +1,7 @@
 //! The keys of `[ftl]` that AFTL reads, and the drives that it takes.
 
 use rand::RngExt;
+use ssdlab_base::command_sets::segments::SegmentShape;
 use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{Rng, SECTOR_BYTES};
 use ssdlab_flash::Geometry;
@@ -60,6 +61,13 @@ pub(super) fn segment_units(config: &DriveConfig) -> u32 {
     Layout::new(&config.flash.geometry, levels(config), 0).segment_pages
 }
 
+/// The segments of a drive.
+pub(super) fn segments(config: &DriveConfig) -> SegmentShape {
+    let write_unit = u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
+    let sectors = u64::from(segment_units(config)) * write_unit;
+    SegmentShape { sectors, count: config.user_bytes / SECTOR_BYTES / sectors, write_unit }
+}
+
 /// Bytes of a segment.
 fn segment_bytes(geometry: &Geometry, levels: Levels) -> u64 {
     u64::from(Layout::new(geometry, levels, 0).segment_pages) * u64::from(geometry.page_bytes)
@@ -71,17 +79,17 @@ fn smallest_zone(geometry: &Geometry, own: &Settings) -> Setting {
 }
 
 /// The zones of a drive that has them.
-pub(super) fn zones(config: &DriveConfig) -> Option<ZoneShape> {
+pub(super) fn zones(config: &DriveConfig) -> ZoneShape {
     let (geometry, own) = (&config.flash.geometry, &config.ftl.own);
     let capacity = segment_bytes(geometry, levels(config)) / SECTOR_BYTES;
-    Some(ZoneShape {
+    ZoneShape {
         size: own.number(&ZONE_SIZE, geometry) / SECTOR_BYTES,
         capacity,
         count: config.user_bytes / SECTOR_BYTES / capacity,
         write_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
         max_open: own.count(&MAX_OPEN_ZONES, geometry),
         max_active: own.count(&MAX_ACTIVE_ZONES, geometry),
-    })
+    }
 }
 
 /// Refuses what cannot work, with the numbers.

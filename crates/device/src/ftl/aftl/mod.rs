@@ -37,6 +37,7 @@ use ssdlab_flash::{BlockId, Cause, DieId, Lpn, Ppn};
 use self::layout::Layout;
 use self::trims::Trims;
 use crate::block_pool::BlockState;
+use crate::command_sets::{Segments, Zones};
 use crate::ftl::{
     AppendOnly, Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
 };
@@ -55,6 +56,7 @@ pub(super) const DESIGN: Design = Design {
         check: keys::check,
         commands: Some(&SEGMENTS),
         segment_units: keys::segment_units,
+        rules: |config| Some(Box::new(Segments::new(keys::segments(config), config.interface.read_unwritten))),
         partial_write: "is refused",
         drawing: Drawing { drive: keys::draw, handful: keys::handful, own_campaign: true, ..Drawing::ANY },
         ..Make::of(|config| Box::new(Aftl::new(config)), Aftl::simulator_bytes)
@@ -66,7 +68,13 @@ pub(super) const ZONED: Design = Design {
     name: "aftl-zoned",
     summary: "aftl with its segments as NVMe zones: states, write pointers, append, limits on open and active zones",
     keys: keys::ZONED_KEYS,
-    make: Make { check: keys::check_zoned, commands: Some(&ZONED_SET), zones: keys::zones, ..DESIGN.make },
+    make: Make {
+        check: keys::check_zoned,
+        commands: Some(&ZONED_SET),
+        zones: |config| Some(keys::zones(config)),
+        rules: |config| Some(Box::new(Zones::new(keys::zones(config), config.interface.read_unwritten))),
+        ..DESIGN.make
+    },
 };
 
 /// A block that holds nothing any more.
@@ -290,7 +298,7 @@ impl Ftl for Aftl {
     fn may_trim(&mut self, media: &mut Media) -> bool {
         self.trims.settle(media);
         if self.trims.are_many() {
-            media.groups_to_collect.extend(0..media.pool.groups());
+            media.wakes.groups.extend(0..media.pool.groups());
         }
         self.trims.held.len() < self.trims.most
     }

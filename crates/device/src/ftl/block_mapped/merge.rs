@@ -113,7 +113,7 @@ impl BlockFtl {
             if !self.leaving.contains(&block) {
                 self.leaving.push(block);
             }
-            media.groups_to_collect.push(media.group_of(block));
+            media.wakes.groups.push(media.group_of(block));
         }
         self.merges += 1;
         self.merged_pages += u64::from(pages);

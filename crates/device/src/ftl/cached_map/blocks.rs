@@ -211,9 +211,9 @@ impl MapCache {
             self.in_flight += 1;
             return submit(data, media, Owner::Map(op));
         }
-        let failed = media.failed_untimed.len();
+        let failed = media.wakes.failed.len();
         submit(data, media, Owner::None);
-        let whole = media.failed_untimed.len() == failed;
+        let whole = media.wakes.failed.len() == failed;
         self.ended(data, media, op, whole);
     }
 
@@ -224,7 +224,7 @@ impl MapCache {
             && program.then.is_some()
         {
             self.stuck += 1;
-            media.map_has_room = true;
+            media.wakes.map_slot_free = true;
         }
     }
 
@@ -233,7 +233,7 @@ impl MapCache {
         let ended = self.take_op(op);
         self.ended(data, media, ended, false);
         // What waits for a load has its turn.
-        media.map_has_room = true;
+        media.wakes.map_slot_free = true;
     }
 
     fn take_op(&mut self, op: u32) -> MapOp {
@@ -348,7 +348,7 @@ impl MapCache {
         assert_eq!(media.pool.state(victim), BlockState::Collecting, "map block {victim} was being emptied");
         media.pool.await_erase(victim);
         if media.pool.pins(victim) == 0 {
-            media.erasable.push(victim);
+            media.wakes.erasable.push(victim);
         }
     }
 

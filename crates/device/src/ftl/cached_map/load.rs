@@ -343,6 +343,6 @@ impl MapCache {
         let held = self.lru.len() + self.in_transit;
         let fits = self.shape.capacity + self.beside;
         assert!(held <= fits, "{held} lines are in a map cache for {fits}");
-        self.jobs.cached(line, |waiter| media.map_is_cached.push(waiter));
+        self.jobs.cached(line, |waiter| media.wakes.map_waiters.push(waiter));
     }
 }

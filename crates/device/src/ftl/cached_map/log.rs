@@ -151,7 +151,7 @@ impl MapCache {
         }
         let free = self.shape.log_entries - self.log.entries.len() as u32;
         if self.log.flushing.is_empty() || free >= media.units_per_page {
-            media.map_is_cached.extend(self.log.waiting.drain(..).map(Waiter::Gc));
+            media.wakes.map_waiters.extend(self.log.waiting.drain(..).map(Waiter::Gc));
         }
     }
 
@@ -199,7 +199,7 @@ impl MapCache {
         self.begin_log_flush();
         self.log.before_change = true;
         // It goes on when no waiter is about to use what is cached.
-        media.map_has_room = true;
+        media.wakes.map_slot_free = true;
         None
     }
 

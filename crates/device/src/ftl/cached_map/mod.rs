@@ -343,7 +343,7 @@ impl MapCache {
         // What was never programmed comes at once, and without time all does, unless a map block has to be erased first.
         let there = self.jobs.of(waiter).is_some_and(|job| job.granted && job.missing == 0);
         if there {
-            media.map_is_cached.retain(|other| *other != waiter);
+            media.wakes.map_waiters.retain(|other| *other != waiter);
             self.use_all(lines);
             self.release_job(media, waiter);
         }
@@ -361,7 +361,7 @@ impl MapCache {
                 *pins -= 1;
             }
         }
-        media.map_has_room = true;
+        media.wakes.map_slot_free = true;
     }
 
     /// The waiter's job ends as in [`MapCache::release_job`], if all that it asked for is cached.
@@ -390,7 +390,7 @@ impl MapCache {
                 }
             }
             if self.jobs.job(job).missing == 0 {
-                media.map_is_cached.push(waiter);
+                media.wakes.map_waiters.push(waiter);
             }
             self.load_waiting(data, media);
         }
@@ -529,7 +529,7 @@ impl MapCache {
         assert!(!self.pages[page as usize].held, "map page {page} is held still");
         for line in self.held_lines.remove(&page).unwrap_or_default() {
             if self.lru.contains(line) {
-                self.jobs.cached(line, |waiter| media.map_is_cached.push(waiter));
+                self.jobs.cached(line, |waiter| media.wakes.map_waiters.push(waiter));
             }
         }
     }

@@ -244,14 +244,14 @@ impl LogBlockFtl {
         if !self.leaving.contains(&block) {
             self.leaving.push(block);
         }
-        media.groups_to_collect.push(media.group_of(block));
+        media.wakes.groups.push(media.group_of(block));
     }
 
     /// A page of a block is not needed any more.
     pub(super) fn drop_page(&mut self, media: &mut Media, block: BlockId) {
         media.pool.drop_valid(block);
         if self.leaving.contains(&block) {
-            media.groups_to_collect.push(media.group_of(block));
+            media.wakes.groups.push(media.group_of(block));
         }
     }
 

@@ -115,7 +115,7 @@ impl Shrd {
         let place = media.take_seen_page(group, Frontier::Log);
         self.rwlb.gets_page(units.len() as u32);
         let origins: Vec<Origin> = units.iter().map(|unit| self.rwlb.origin(unit.lpn)).collect();
-        let failed = media.failed_untimed.len();
+        let failed = media.wakes.failed.len();
         for (unit, origin) in units.iter().zip(&origins) {
             if let Some(old) = self.base.data.unit_of(unit.lpn) {
                 self.rwlb.settled(media, old);
@@ -149,7 +149,7 @@ impl Shrd {
         self.counters.blocks_turned += u64::from(turned);
         if turned > 0 {
             self.rwlb.count_copies(media, |lpn| self.base.map.shape.page_of(lpn));
-            media.log_has_room = true;
+            media.wakes.log_has_space = true;
         }
     }
 
@@ -165,7 +165,7 @@ impl Shrd {
 
     /// Programs of the log or of host data ended: commands that wait for one are tried again.
     fn wake(&mut self, media: &mut Media) {
-        media.map_is_cached.append(&mut self.for_programs);
+        media.wakes.map_waiters.append(&mut self.for_programs);
     }
 
     /// Whether a unit holds nothing, or is on flash.

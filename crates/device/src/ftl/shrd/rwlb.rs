@@ -289,12 +289,12 @@ impl Rwlb {
                 self.due.push(life);
                 // Collection looks once at a group that lacks one.
                 if settled.contains(&life) {
-                    media.groups_to_collect.push(group);
+                    media.wakes.groups.push(group);
                 }
                 continue;
             }
             media.pool.becomes_data(superblock);
-            media.groups_to_collect.push(group);
+            media.wakes.groups.push(group);
             self.blocks.remove(&superblock);
             turned += 1;
         }
@@ -338,7 +338,7 @@ impl Rwlb {
         media.pool.collect(superblock);
         media.pool.await_erase(superblock);
         if media.pool.pins(superblock) == 0 {
-            media.erasable.push(superblock);
+            media.wakes.erasable.push(superblock);
         }
     }
 

@@ -17,26 +17,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-use ssdlab_base::command_set::ZoneAction;
+use ssdlab_base::command_set::{EventKind, ZoneAction};
 use ssdlab_base::command_sets::zoned::{
     INVALID_TRANSITION, INVALID_WRITE, NOT_A_ZONE, PART_OF_WRITE_UNIT, TOO_MANY_ACTIVE, TOO_MANY_OPEN, UNWRITTEN,
-    ZONE_BOUNDARY, ZONE_IS_FULL, Zone, ZoneShape, ZoneState,
+    ZONE_BOUNDARY, ZONE_IS_FULL, ZONES_READ_ONLY, Zone, ZoneShape, ZoneState,
 };
 use ssdlab_base::{Op, Refusal, Request};
 
-use crate::{ReadUnwritten, Status};
-
-/// What is to be done for a command that was taken. Sectors are those of the drive's data, where zones follow one another
-/// without what is between capacity and size.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ZoneWork {
-    /// The sectors of its range; all that is in its zones, of an action on them.
-    pub(crate) sectors: Range<u64>,
-    /// Where the host's address space has the first.
-    pub(crate) address: u64,
-    /// What a finish has to fill.
-    pub(crate) fill: Vec<Range<u64>>,
-}
+use super::{Admitted, Effect, Located, Rules};
+use crate::{Drive, ReadUnwritten, Status};
 
 /// The zones of a drive.
 #[derive(Clone, Debug)]
@@ -50,6 +39,90 @@ pub(crate) struct Zones {
     implicit: VecDeque<u32>,
     /// Full zones that may lack sectors before their last.
     with_holes: BTreeSet<u64>,
+}
+
+impl Rules for Zones {
+    fn admit(
+        &mut self,
+        request: &Request,
+        action: Option<ZoneAction>,
+        is_held: &dyn Fn(u64, u64) -> bool,
+    ) -> Result<Admitted, Status> {
+        self.take(request, action, is_held)
+    }
+
+    fn set(&mut self, zone: u64, written: u64, takes_no_more: bool) {
+        assert!(written <= self.shape.capacity, "zone {zone} has {written} sectors of {}", self.shape.capacity);
+        let state = match written {
+            _ if self.get(zone).state == ZoneState::ReadOnly => ZoneState::ReadOnly,
+            _ if takes_no_more || written == self.shape.capacity => ZoneState::Full,
+            0 => ZoneState::Empty,
+            _ => ZoneState::Closed,
+        };
+        self.enter(zone, state);
+        self.zones[zone as usize].written = written;
+        if takes_no_more {
+            self.with_holes.insert(zone);
+        } else {
+            self.with_holes.remove(&zone);
+        }
+    }
+
+    fn make_read_only(&mut self) -> Option<(EventKind, Vec<u64>)> {
+        (0..self.shape.count).for_each(|zone| self.enter(zone, ZoneState::ReadOnly));
+        assert_eq!((self.open, self.active), (0, 0), "a read-only zone is not active");
+        Some((ZONES_READ_ONLY, vec![0, self.shape.count]))
+    }
+
+    fn refusals_after_failure(&self) -> (Refusal, Refusal) {
+        (INVALID_WRITE, UNWRITTEN)
+    }
+
+    fn count(&self) -> u64 {
+        self.shape.count
+    }
+
+    fn segment_sectors(&self) -> u64 {
+        self.shape.capacity
+    }
+
+    fn host_sectors(&self) -> u64 {
+        self.shape.sectors()
+    }
+
+    fn locate(&self, address: u64, end: u64) -> Located {
+        let (zone, within) = (address / self.shape.size, address % self.shape.size);
+        let in_capacity = within < self.shape.capacity;
+        let of_zone = if in_capacity { self.shape.capacity } else { self.shape.size };
+        let data = in_capacity.then_some(zone * self.shape.capacity + within);
+        Located { data, end: end.min(zone * self.shape.size + of_zone) }
+    }
+
+    fn report_words(&self) -> Vec<u64> {
+        let ZoneShape { size, capacity, count, write_unit, max_open, max_active } = self.shape;
+        vec![size, count, write_unit, capacity, max_open.into(), max_active.into()]
+    }
+
+    fn report_of(&self, zone: u64) -> Vec<u8> {
+        self.get(zone).encode().to_vec()
+    }
+
+    fn as_zones(&self) -> Option<&Zones> {
+        Some(self)
+    }
+}
+
+impl Drive {
+    /// Zones, of a drive whose host sees zones.
+    pub fn zones(&self) -> Option<ZoneShape> {
+        Some(self.rules()?.as_zones()?.shape)
+    }
+
+    /// One zone, with all commands that arrived; `None` where there is none.
+    pub fn zone(&self, number: u64) -> Option<Zone> {
+        let zones = self.rules()?.as_zones()?;
+        (number < zones.shape.count).then(|| zones.get(number))
+    }
 }
 
 impl Zones {
@@ -70,44 +143,9 @@ impl Zones {
         }
     }
 
-    /// What they have in common.
-    pub(crate) const fn shape(&self) -> &ZoneShape {
-        &self.shape
-    }
-
     /// One zone.
-    pub(crate) fn get(&self, zone: u64) -> Zone {
+    fn get(&self, zone: u64) -> Zone {
         self.zones[zone as usize]
-    }
-
-    /// The sector of the drive's data at an address of the host, if it is one that can be written.
-    pub(crate) fn data_sector(&self, address: u64) -> Option<u64> {
-        let (zone, within) = (address / self.shape.size, address % self.shape.size);
-        (within < self.shape.capacity).then(|| zone * self.shape.capacity + within)
-    }
-
-    /// A zone is as the drive has it: after a power cut, after a failed write, of a restored drive.
-    pub(crate) fn set(&mut self, zone: u64, written: u64, takes_no_more: bool) {
-        assert!(written <= self.shape.capacity, "zone {zone} has {written} sectors of {}", self.shape.capacity);
-        let state = match written {
-            _ if self.get(zone).state == ZoneState::ReadOnly => ZoneState::ReadOnly,
-            _ if takes_no_more || written == self.shape.capacity => ZoneState::Full,
-            0 => ZoneState::Empty,
-            _ => ZoneState::Closed,
-        };
-        self.enter(zone, state);
-        self.zones[zone as usize].written = written;
-        if takes_no_more {
-            self.with_holes.insert(zone);
-        } else {
-            self.with_holes.remove(&zone);
-        }
-    }
-
-    /// The drive takes no more writes.
-    pub(crate) fn make_read_only(&mut self) {
-        (0..self.shape.count).for_each(|zone| self.enter(zone, ZoneState::ReadOnly));
-        assert_eq!((self.open, self.active), (0, 0), "a read-only zone is not active");
     }
 
     /// Takes a block command or an action on zones, within the host's address space, or says why not; nothing changes then.
@@ -115,25 +153,25 @@ impl Zones {
     ///
     /// # Errors
     /// The status that it ends with.
-    pub(crate) fn take(
+    fn take(
         &mut self,
         request: &Request,
         action: Option<ZoneAction>,
         is_held: impl Fn(u64, u64) -> bool,
-    ) -> Result<ZoneWork, Status> {
+    ) -> Result<Admitted, Status> {
         match (action, request.op) {
             (Some(ZoneAction::Append), _) => self.take_append(request),
             (Some(action), _) => self.take_action(request, action),
             (None, Op::Read) if request.sectors > 0 => self.take_read(request, is_held),
             (None, Op::Write) if request.sectors > 0 => self.take_write(request),
             (None, Op::Read | Op::Write | Op::Flush) => {
-                Ok(ZoneWork { sectors: 0..0, address: request.sector, fill: Vec::new() })
+                Ok(Admitted { sectors: 0..0, address: request.sector, effect: Effect::BlockIo, answer: Vec::new() })
             }
             (None, Op::Trim | Op::WriteZeroes) => Err(Status::Unsupported),
         }
     }
 
-    fn take_read(&self, request: &Request, is_held: impl Fn(u64, u64) -> bool) -> Result<ZoneWork, Status> {
+    fn take_read(&self, request: &Request, is_held: impl Fn(u64, u64) -> bool) -> Result<Admitted, Status> {
         let work = self.within_zone(request)?;
         let zone = request.sector / self.shape.size;
         let end = request.sector % self.shape.size + request.sectors;
@@ -146,7 +184,7 @@ impl Zones {
         Ok(work)
     }
 
-    fn take_write(&mut self, request: &Request) -> Result<ZoneWork, Status> {
+    fn take_write(&mut self, request: &Request) -> Result<Admitted, Status> {
         let unit = self.shape.write_unit;
         if !request.sector.is_multiple_of(unit) || !request.sectors.is_multiple_of(unit) {
             return Err(Status::Refused(PART_OF_WRITE_UNIT));
@@ -162,7 +200,7 @@ impl Zones {
         Ok(work)
     }
 
-    fn take_append(&mut self, request: &Request) -> Result<ZoneWork, Status> {
+    fn take_append(&mut self, request: &Request) -> Result<Admitted, Status> {
         if !request.sector.is_multiple_of(self.shape.size) {
             return Err(Status::Refused(NOT_A_ZONE));
         }
@@ -174,7 +212,7 @@ impl Zones {
         self.takes_writes(state)?;
         let work = self.within_zone(&Request { sector: request.sector + written, ..*request })?;
         self.write(zone, request.sectors)?;
-        Ok(work)
+        Ok(Admitted { effect: Effect::Write, answer: vec![work.address], ..work })
     }
 
     fn takes_writes(&self, state: ZoneState) -> Result<(), Status> {
@@ -195,7 +233,7 @@ impl Zones {
         Ok(())
     }
 
-    fn take_action(&mut self, request: &Request, action: ZoneAction) -> Result<ZoneWork, Status> {
+    fn take_action(&mut self, request: &Request, action: ZoneAction) -> Result<Admitted, Status> {
         let size = self.shape.size;
         let is_whole = request.sector.is_multiple_of(size) && request.sectors.is_multiple_of(size);
         if !is_whole || request.sectors == 0 {
@@ -215,11 +253,17 @@ impl Zones {
             }
         }
         let capacity = self.shape.capacity;
-        let mut fill = Vec::new();
-        match action {
-            ZoneAction::Open => self.open_all(zones.clone()).map_err(Status::Refused)?,
-            ZoneAction::Close => zones.clone().for_each(|zone| self.enter(zone, ZoneState::Closed)),
+        let effect = match action {
+            ZoneAction::Open => {
+                self.open_all(zones.clone()).map_err(Status::Refused)?;
+                Effect::Nothing
+            }
+            ZoneAction::Close => {
+                zones.clone().for_each(|zone| self.enter(zone, ZoneState::Closed));
+                Effect::Nothing
+            }
             ZoneAction::Finish => {
+                let mut fill = Vec::new();
                 for zone in zones.clone() {
                     let Zone { state, written } = self.get(zone);
                     if state != ZoneState::Full {
@@ -228,6 +272,7 @@ impl Zones {
                         self.zones[zone as usize].written = capacity;
                     }
                 }
+                Effect::Zeroes(fill)
             }
             ZoneAction::Reset => {
                 for zone in zones.clone() {
@@ -235,10 +280,12 @@ impl Zones {
                     self.zones[zone as usize].written = 0;
                     self.with_holes.remove(&zone);
                 }
+                Effect::Trim
             }
             ZoneAction::Append => unreachable!("an append is no action on a range of zones"),
-        }
-        Ok(ZoneWork { sectors: zones.start * capacity..zones.end * capacity, address: request.sector, fill })
+        };
+        let sectors = zones.start * capacity..zones.end * capacity;
+        Ok(Admitted { sectors, address: request.sector, effect, answer: Vec::new() })
     }
 
     /// Opens zones explicitly, all or none.
@@ -293,14 +340,15 @@ impl Zones {
     }
 
     /// The sectors of data of a range that stays in the capacity of one zone.
-    fn within_zone(&self, request: &Request) -> Result<ZoneWork, Status> {
+    fn within_zone(&self, request: &Request) -> Result<Admitted, Status> {
         let within = request.sector % self.shape.size;
         let end = within.checked_add(request.sectors).filter(|end| *end <= self.shape.capacity);
         if end.is_none() {
             return Err(Status::Refused(ZONE_BOUNDARY));
         }
         let first = request.sector / self.shape.size * self.shape.capacity + within;
-        Ok(ZoneWork { sectors: first..first + request.sectors, address: request.sector, fill: Vec::new() })
+        let sectors = first..first + request.sectors;
+        Ok(Admitted { sectors, address: request.sector, effect: Effect::BlockIo, answer: Vec::new() })
     }
 }
 
@@ -431,7 +479,7 @@ mod tests {
                     }
                     (Ok(work), "finish") => {
                         let fill: Vec<Range<u64>> = (state != Full).then_some(12 + before..18).into_iter().collect();
-                        assert_eq!((work.sectors.clone(), &work.fill), (12..18, &fill), "{what}");
+                        assert_eq!((work.sectors.clone(), &work.effect), (12..18, &Effect::Zeroes(fill)), "{what}");
                         6
                     }
                     (Ok(_), "reset") => 0,

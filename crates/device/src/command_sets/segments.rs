@@ -3,13 +3,15 @@
 //! A command is taken or refused when it arrives, and the pointer of its segment goes on then. So commands of one segment take
 //! effect in the order in which they arrive, whatever queue they come by.
 
+use ssdlab_base::command_set::{EventKind, ZoneAction};
 use ssdlab_base::command_sets::segments::{
     CLOSED, CROSSES_SEGMENTS, GAP, OVERWRITE, PART_OF_SEGMENT, PART_OF_WRITE_UNIT, Segment, SegmentShape, SegmentState,
     UNWRITTEN,
 };
 use ssdlab_base::{Op, Refusal, Request};
 
-use crate::ReadUnwritten;
+use super::{Admitted, Effect, Located, Rules};
+use crate::{Drive, ReadUnwritten, Status};
 
 /// A segment as the host's commands see it: those that were taken, whether they have taken effect or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,27 +27,96 @@ pub(crate) struct Segments {
     shape: SegmentShape,
     read_unwritten: ReadUnwritten,
     pointers: Vec<Pointer>,
+    read_only: bool,
+}
+
+impl Rules for Segments {
+    fn admit(
+        &mut self,
+        request: &Request,
+        _: Option<ZoneAction>,
+        is_held: &dyn Fn(u64, u64) -> bool,
+    ) -> Result<Admitted, Status> {
+        match request.op {
+            Op::WriteZeroes => return Err(Status::Unsupported),
+            Op::Write | Op::Trim if self.read_only => return Err(Status::ReadOnly),
+            _ => self.take(request, is_held).map_err(Status::Refused)?,
+        }
+        let sectors = request.sector..request.end();
+        Ok(Admitted { sectors, address: request.sector, effect: Effect::BlockIo, answer: Vec::new() })
+    }
+
+    fn set(&mut self, segment: u64, written: u64, takes_no_more: bool) {
+        assert!(written <= self.shape.sectors, "segment {segment} has {written} sectors of {}", self.shape.sectors);
+        assert!(written.is_multiple_of(self.shape.write_unit), "segment {segment} has {written} sectors");
+        self.pointers[segment as usize] = Pointer { written, closed: takes_no_more };
+    }
+
+    fn make_read_only(&mut self) -> Option<(EventKind, Vec<u64>)> {
+        self.read_only = true;
+        None
+    }
+
+    fn refusals_after_failure(&self) -> (Refusal, Refusal) {
+        (GAP, UNWRITTEN)
+    }
+
+    fn count(&self) -> u64 {
+        self.shape.count
+    }
+
+    fn segment_sectors(&self) -> u64 {
+        self.shape.sectors
+    }
+
+    fn host_sectors(&self) -> u64 {
+        self.shape.sectors * self.shape.count
+    }
+
+    fn locate(&self, address: u64, end: u64) -> Located {
+        Located { data: Some(address), end }
+    }
+
+    fn report_words(&self) -> Vec<u64> {
+        vec![self.shape.sectors, self.shape.count, self.shape.write_unit]
+    }
+
+    fn report_of(&self, segment: u64) -> Vec<u8> {
+        self.get(segment).encode().to_vec()
+    }
+
+    fn as_segments(&self) -> Option<&Segments> {
+        Some(self)
+    }
+}
+
+impl Drive {
+    /// Segments, of a drive whose host sees segments.
+    pub fn segments(&self) -> Option<SegmentShape> {
+        Some(self.rules()?.as_segments()?.shape)
+    }
+
+    /// One segment, with all commands that arrived; `None` where there is none.
+    pub fn segment(&self, number: u64) -> Option<Segment> {
+        let segments = self.rules()?.as_segments()?;
+        (number < segments.shape.count).then(|| segments.get(number))
+    }
 }
 
 impl Segments {
     /// All of them free.
     pub(crate) fn new(shape: SegmentShape, read_unwritten: ReadUnwritten) -> Segments {
         assert!(shape.sectors.is_multiple_of(shape.write_unit), "a segment is whole write units: {shape:?}");
-        Segments { shape, read_unwritten, pointers: vec![Pointer::default(); shape.count as usize] }
-    }
-
-    /// What they have in common.
-    pub(crate) const fn shape(&self) -> SegmentShape {
-        self.shape
+        Segments { shape, read_unwritten, pointers: vec![Pointer::default(); shape.count as usize], read_only: false }
     }
 
     /// The segment of a sector.
-    pub(crate) const fn of(&self, sector: u64) -> u64 {
+    const fn of(&self, sector: u64) -> u64 {
         sector / self.shape.sectors
     }
 
     /// One segment.
-    pub(crate) fn get(&self, segment: u64) -> Segment {
+    fn get(&self, segment: u64) -> Segment {
         let Pointer { written, closed } = self.pointers[segment as usize];
         let state = match written {
             _ if closed => SegmentState::Closed,
@@ -56,19 +127,12 @@ impl Segments {
         Segment { state, written }
     }
 
-    /// A segment is as the drive has it.
-    pub(crate) fn set(&mut self, segment: u64, written: u64, closed: bool) {
-        assert!(written <= self.shape.sectors, "segment {segment} has {written} sectors of {}", self.shape.sectors);
-        assert!(written.is_multiple_of(self.shape.write_unit), "segment {segment} has {written} sectors");
-        self.pointers[segment as usize] = Pointer { written, closed };
-    }
-
     /// Takes a command that is within the drive, or says why not; nothing changes then. `is_held` tells of sectors of a closed
     /// segment whether the drive has all of them.
     ///
     /// # Errors
     /// The refusal of the set.
-    pub(crate) fn take(&mut self, request: &Request, is_held: impl Fn(u64, u64) -> bool) -> Result<(), Refusal> {
+    fn take(&mut self, request: &Request, is_held: impl Fn(u64, u64) -> bool) -> Result<(), Refusal> {
         if request.sectors == 0 {
             return Ok(());
         }
