@@ -14,10 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ssdlab_lab::reproduce::{
-    self, Drawn, Figure, Library, MeasuredFigure, Outcomes, PaperContext, Point, Report, docs,
-};
 use ssdlab_live::mount;
+use ssdlab_papers::{Drawn, Figure, Library, MeasuredFigure, Outcomes, PaperContext, Point, Report, docs};
 use ssdlab_workload::files::Personality;
 
 use crate::failure::Failure;
@@ -67,8 +65,8 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
         return Err(rig::cannot(why));
     }
     let out = args.out.clone().unwrap_or_else(|| Path::new("out").join("waflash"));
-    reproduce::try_out(&out)?;
-    let (paper, _) = reproduce::find("waflash")?;
+    ssdlab_papers::try_out(&out)?;
+    let (paper, _) = ssdlab_papers::find("waflash")?;
     let mut context = PaperContext::open(paper, &Library::default(), args.size())?;
     context.inputs.clear();
     context.publish_as("figure17", ID);
@@ -117,13 +115,13 @@ fn finish(args: &Reproduce, context: &PaperContext, figure: &MeasuredFigure, out
     let figures: [&dyn Figure; 1] = [figure];
     let report = Report::of(context, &figures, &Outcomes::default());
     let folder = out.join(ID);
-    reproduce::write(&report, context, &folder).map_err(Failure::work)?;
+    ssdlab_papers::write(&report, context, &folder).map_err(Failure::work)?;
     if let Some(pages) = &args.docs {
         docs::update(&report, pages).map_err(Failure::work)?;
     }
     match args.json {
         true => stdout::print_json(&report)?,
-        false => stdout::print(|to| to.write_all(reproduce::render(&report).as_bytes()))?,
+        false => stdout::print(|to| to.write_all(ssdlab_papers::render(&report).as_bytes()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
