@@ -124,7 +124,7 @@ pub(crate) fn what_is_missing() -> Failure {
 }
 
 /// A paper and what of it was asked for.
-type Wanted = (&'static Paper, Vec<&'static dyn Figure>);
+type Wanted = (&'static Paper, Vec<&'static Figure>);
 
 /// Does what was asked for.
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
@@ -226,7 +226,7 @@ fn list() -> Result<(), Failure> {
     for paper in PAPERS {
         rows.push(vec![paper.name.to_string(), paper.title.to_string()]);
         let figures = paper.figures.iter();
-        rows.extend(figures.map(|figure| vec![format!("{}/{}", paper.name, figure.id()), figure.title().to_string()]));
+        rows.extend(figures.map(|figure| vec![format!("{}/{}", paper.name, figure.id), figure.title.to_string()]));
     }
     rows.push(vec![figure17_live::NAME.to_string(), format!("{} (root; not part of the whole)", figure17_live::TITLE)]);
     stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
@@ -243,8 +243,8 @@ fn wanted(names: &[String]) -> Result<Vec<Wanted>, Failure> {
         }
     }
     for (paper, figures) in &mut wanted {
-        let asked: Vec<&str> = figures.iter().map(|figure| figure.id()).collect();
-        *figures = paper.figures.iter().copied().filter(|figure| asked.contains(&figure.id())).collect();
+        let asked: Vec<&str> = figures.iter().map(|figure| figure.id).collect();
+        *figures = paper.figures.iter().copied().filter(|figure| asked.contains(&figure.id)).collect();
     }
     Ok(wanted)
 }
@@ -357,7 +357,7 @@ mod tests {
     fn figures_of_a_paper_come_once_and_in_the_papers_order() {
         let names = ["waflash/figure12", "waflash/8", "waflash/figure12"].map(str::to_string);
         let wanted = wanted(&names).expect("known figures");
-        let ids: Vec<&str> = wanted[0].1.iter().map(|figure| figure.id()).collect();
+        let ids: Vec<&str> = wanted[0].1.iter().map(|figure| figure.id).collect();
         assert_eq!((wanted.len(), ids), (1, vec!["figure08", "figure12"]));
     }
 

@@ -31,6 +31,6 @@ pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER, &s
 ///
 /// # Errors
 /// A name that is not known, with the one that was probably meant.
-pub fn find(name: &str) -> Result<(&'static Paper, Vec<&'static dyn Figure>), ReproduceError> {
+pub fn find(name: &str) -> Result<(&'static Paper, Vec<&'static Figure>), ReproduceError> {
     frame::find_in(PAPERS, name)
 }

@@ -21,7 +21,7 @@ fn the_middle_size_of_each_paper_is_accepted_or_it_says_why_there_is_none() {
         let whole = PaperContext::open(paper, &Library::default(), Size::Full).expect("the paper's data is right");
         for figure in paper.figures {
             let [runs, of_whole] = [&context, &whole].map(|context| figure.runs(context));
-            let of = format!("{}/{}", paper.name, figure.id());
+            let of = format!("{}/{}", paper.name, figure.id);
             // Where no input is left out, the runs are those of the whole, on drives that are no larger.
             assert!(
                 middle.inputs < usize::MAX || runs.len() == of_whole.len(),
@@ -54,9 +54,9 @@ fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_fi
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
         for (file, text) in paper.published {
             for value in frame::published::parse(file, text).expect("published values are right") {
-                let figure = paper.figures.iter().find(|figure| figure.id() == value.figure);
+                let figure = paper.figures.iter().find(|figure| figure.id == value.figure);
                 let figure = figure.unwrap_or_else(|| panic!("{file}: there is no {}", value.figure));
-                assert!(figure.series().contains(&value.series.as_str()), "{file}: no series '{}'", value.series);
+                assert!(figure.series.contains(&value.series.as_str()), "{file}: no series '{}'", value.series);
                 let known = ["all", "best", "least", "mean"].contains(&value.workload.as_str())
                     || stands_for.contains(&value.workload.as_str())
                     || names.contains(&value.workload.as_str());
@@ -69,20 +69,20 @@ fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_fi
         let listed = std::fs::read_dir(root.join("published")).expect("a folder of published values").count();
         assert_eq!(listed, paper.published.len(), "{}: a file of published values is not registered", paper.name);
         for figure in paper.figures {
-            let file = root.join(format!("{}.md", figure.id()));
+            let file = root.join(format!("{}.md", figure.id));
             let page = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             let markers = docs::markers(&file.display().to_string(), &page).expect("markers in pairs");
-            assert_eq!(markers, [figure.id()], "{}", file.display());
+            assert_eq!(markers, [figure.id], "{}", file.display());
         }
         let page = std::fs::read_to_string(root.join("README.md")).expect("the paper's page");
         for line in page.lines().filter(|line| line.starts_with("| [") && line.contains("| outside |")) {
             let id = line.split_once("](").and_then(|(_, rest)| rest.split_once(".md)")).map_or("", |(id, _)| id);
-            let figure = paper.figures.iter().find(|figure| figure.id() == id);
+            let figure = paper.figures.iter().find(|figure| figure.id == id);
             let figure = figure.unwrap_or_else(|| panic!("{}: there is no figure '{id}'", paper.name));
-            assert!(!figure.differs().is_empty(), "{}/{id}: values lie outside, and it does not say why", paper.name);
+            assert!(!figure.differs.is_empty(), "{}/{id}: values lie outside, and it does not say why", paper.name);
         }
         for judged in experiment.middle.iter().flat_map(|middle| &middle.judged) {
-            let known = paper.figures.iter().any(|figure| figure.id() == judged);
+            let known = paper.figures.iter().any(|figure| figure.id == judged);
             assert!(known, "{}: [middle] judges '{judged}', which is no figure", paper.name);
         }
         assert_eq!(docs::markers("README.md", &page).expect("markers in pairs"), ["summary", "inputs"]);

@@ -3,7 +3,7 @@
 use ssdlab_device::DriveConfig;
 
 use super::trial::Place;
-use crate::frame::{Drawn, Lane, Mark, PaperContext, Picture, Point, ReproduceError};
+use crate::frame::{Label, Lane, Mark, PaperContext, Picture, ReproduceError};
 
 /// What published values of the paper as a whole are held against.
 pub(super) const PAPER: &str = "paper";
@@ -13,24 +13,10 @@ pub(super) fn drive_of(ftl: &str, capacity: &str) -> String {
     if capacity == "512 GB" { ftl.to_string() } else { format!("{ftl}, {capacity}") }
 }
 
-/// A point that comes from a drive at work, or from a description, and from no input.
-pub(super) fn fact(
-    (workload, page_size, setting): (&str, &str, &str),
-    series: &'static str,
-    (value, unit): (f64, &'static str),
-    input: &str,
-) -> Point {
-    Point {
-        workload: workload.to_string(),
-        page_size: page_size.to_string(),
-        setting: setting.to_string(),
-        series,
-        value,
-        unit,
-        input: input.to_string(),
-        stands_for: PAPER.to_string(),
-        events: None,
-    }
+/// A row of a drive at work, of a description or of sizes, and of no input.
+pub(super) fn of_paper(workload: &str, page_size: &str, setting: &str, input: &str) -> Label {
+    let (setting, input) = (setting.to_string(), input.to_string());
+    Label { setting, input, ..Label::described(workload, page_size, PAPER) }
 }
 
 /// The drive of an illustration: the 16 GB of AFTL with the figure's geometry (the variant's).
@@ -39,15 +25,6 @@ pub(super) fn fact(
 /// A variant that the experiment does not have, or that is no drive.
 pub(super) fn illustrated(context: &PaperContext, variant: &str, set: &[&str]) -> Result<DriveConfig, ReproduceError> {
     context.variant("AFTL, 16 GB", variant, set)
-}
-
-/// Draws a figure whose drive may fail: then it says why, and has no values.
-pub(super) fn drawn_or_said(drawn: Result<Drawn, String>) -> Drawn {
-    drawn.unwrap_or_else(|why| {
-        let mut said = Drawn::default();
-        said.remark(why);
-        said
-    })
 }
 
 /// Pages of blocks as a picture: a lane for each block that holds something, by channel, way and block.

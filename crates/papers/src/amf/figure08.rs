@@ -1,10 +1,8 @@
 //! Figure 8: appends to two segments that arrive mixed, with an I/O queue for each channel and way and with a single one.
 
-use super::common::{drawn_or_said, fact, illustrated};
+use super::common::{illustrated, of_paper};
 use super::trial::{Sent, Trial};
-use crate::frame::{Drawn, Figure, Lane, Mark, Outcomes, PaperContext, Picture, Run};
-
-pub(super) struct Figure08;
+use crate::frame::{Content, Drawn, Figure, Lane, Made, Mark, PaperContext, Picture};
 
 /// What is compared: how the page calls it, and what it sets.
 const QUEUES: [(&str, &[&str]); 4] = [
@@ -67,80 +65,60 @@ fn picture(setting: &str, sent: &[Sent], channels: u32, end: f64, of_a: u64) -> 
     }
 }
 
-impl Figure08 {
-    fn drawn(context: &PaperContext) -> Result<Drawn, String> {
-        let mut drawn = Drawn::default();
-        let input = "a drive of AFTL with the figure's geometry";
-        let mut all: Vec<(&str, Vec<Sent>, u32, u64)> = Vec::new();
-        for (setting, set) in QUEUES {
-            let config = illustrated(context, "Figure 8", set).map_err(|error| error.to_string())?;
-            let channels = config.flash.geometry.channels;
-            let mut trial = Trial::new(&config)?;
-            let sectors = trial.segment_sectors();
-            trial.write(&arrivals(sectors))?;
-            all.push((setting, trial.sent()?, channels, sectors));
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure08",
+    title: "I/O queues",
+    about: "The sectors of segments A (0 to 7) and B (8 to 15) arrive at one instant, in the order 0, 8, 1, 9, 2, 10 \
+            and so on, at a drive of AFTL with the figure's geometry and the prototype's timing. Times are those of \
+            the chips' operations. A single queue (flash.scheduler=single-fifo) sends its head when the chip is free, \
+            and the next sector when the head's data has crossed the channel. The prototype's chips accept no data \
+            while they program; with cache program they do. Both are shown.",
+    differs: "",
+    series: &[BEFORE, BLOCK_0, BLOCK_8, ALL, BUSY, FROM, TO, ON_FLASH],
+    content: Content::Facts(draw),
+};
+
+fn draw(context: &PaperContext) -> Made {
+    let mut drawn = Drawn::default();
+    let input = "a drive of AFTL with the figure's geometry";
+    let mut all: Vec<(&str, Vec<Sent>, u32, u64)> = Vec::new();
+    for (setting, set) in QUEUES {
+        let config = illustrated(context, "Figure 8", set)?;
+        let channels = config.flash.geometry.channels;
+        let mut trial = Trial::new(&config)?;
+        let sectors = trial.segment_sectors();
+        trial.write(&arrivals(sectors))?;
+        all.push((setting, trial.sent()?, channels, sectors));
+    }
+    let ends = |sent: &[Sent]| sent.iter().map(|one| one.programmed.1).max().unwrap_or_default();
+    let end = all.iter().map(|(_, sent, ..)| us(ends(sent))).fold(0.0, f64::max);
+    for (setting, sent, channels, _) in &all {
+        let find = |sector| sent.iter().find(|one| one.place.sector == sector);
+        let [Some(zero), Some(one), Some(eight)] = [0, 1, 8].map(find) else {
+            return Err(format!("with {setting}: sectors 0, 1 and 8 are not all on the chips").into());
+        };
+        let before = sent.iter().filter(|other| other.sent.1 <= one.sent.0).count();
+        // The figure numbers blocks over all channels.
+        let number = |sent: &Sent| f64::from(sent.place.block * channels + sent.place.channel);
+        let work = |one: &Sent| (one.sent.1 - one.sent.0) + (one.programmed.1 - one.programmed.0);
+        let busy = us(sent.iter().map(work).sum::<ssdlab_base::Nanos>()) / us(ends(sent));
+        let values = [
+            (BEFORE, before as f64, ""),
+            (BLOCK_0, number(zero), ""),
+            (BLOCK_8, number(eight), ""),
+            (ALL, us(ends(sent)), "us"),
+            (BUSY, busy, ""),
+        ];
+        drawn.values(&of_paper("segments A and B", "", setting, input), values);
+    }
+    for (setting, sent, ..) in all.iter().take(OF_THE_FIGURE) {
+        for one in sent {
+            let times = [(FROM, one.sent.0), (TO, one.sent.1), (ON_FLASH, one.programmed.1)];
+            let label = of_paper(&format!("sector {}", one.place.sector), "", setting, input);
+            drawn.values(&label, times.map(|(series, time)| (series, us(time), "us")));
         }
-        let ends = |sent: &[Sent]| sent.iter().map(|one| one.programmed.1).max().unwrap_or_default();
-        let end = all.iter().map(|(_, sent, ..)| us(ends(sent))).fold(0.0, f64::max);
-        for (setting, sent, channels, _) in &all {
-            let find = |sector| sent.iter().find(|one| one.place.sector == sector);
-            let [Some(zero), Some(one), Some(eight)] = [0, 1, 8].map(find) else {
-                return Err(format!("with {setting}: sectors 0, 1 and 8 are not all on the chips"));
-            };
-            let before = sent.iter().filter(|other| other.sent.1 <= one.sent.0).count();
-            // The figure numbers blocks over all channels.
-            let number = |sent: &Sent| f64::from(sent.place.block * channels + sent.place.channel);
-            let work = |one: &Sent| (one.sent.1 - one.sent.0) + (one.programmed.1 - one.programmed.0);
-            let busy = us(sent.iter().map(work).sum::<ssdlab_base::Nanos>()) / us(ends(sent));
-            for (series, value, unit) in [
-                (BEFORE, before as f64, ""),
-                (BLOCK_0, number(zero), ""),
-                (BLOCK_8, number(eight), ""),
-                (ALL, us(ends(sent)), "us"),
-                (BUSY, busy, ""),
-            ] {
-                drawn.points.push(fact(("segments A and B", "", setting), series, (value, unit), input));
-            }
-        }
-        for (setting, sent, ..) in all.iter().take(OF_THE_FIGURE) {
-            for one in sent {
-                let row = format!("sector {}", one.place.sector);
-                for (series, time) in [(FROM, one.sent.0), (TO, one.sent.1), (ON_FLASH, one.programmed.1)] {
-                    drawn.points.push(fact((&row, "", setting), series, (us(time), "us"), input));
-                }
-            }
-        }
-        let pictures = all.iter().map(|(setting, sent, channels, of_a)| picture(setting, sent, *channels, end, *of_a));
-        drawn.pictures.extend(pictures);
-        Ok(drawn)
     }
-}
-
-impl Figure for Figure08 {
-    fn id(&self) -> &'static str {
-        "figure08"
-    }
-
-    fn title(&self) -> &'static str {
-        "I/O queues"
-    }
-
-    fn about(&self) -> &'static str {
-        "The sectors of segments A (0 to 7) and B (8 to 15) arrive at one instant, in the order 0, 8, 1, 9, 2, 10 and so on, at a drive of AFTL \
-         with the figure's geometry and the prototype's timing. Times are those of the chips' operations. A single queue \
-         (flash.scheduler=single-fifo) sends its head when the chip is free, and the next sector when the head's data has crossed the channel. \
-         The prototype's chips accept no data while they program; with cache program they do. Both are shown."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &[BEFORE, BLOCK_0, BLOCK_8, ALL, BUSY, FROM, TO, ON_FLASH]
-    }
-
-    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
-        Vec::new()
-    }
-
-    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
-        drawn_or_said(Figure08::drawn(context))
-    }
+    let pictures = all.iter().map(|(setting, sent, channels, of_a)| picture(setting, sent, *channels, end, *of_a));
+    drawn.pictures.extend(pictures);
+    Ok(drawn)
 }

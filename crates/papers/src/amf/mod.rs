@@ -12,67 +12,26 @@ mod table01;
 mod table02;
 mod trial;
 
-use crate::frame::Paper;
-
-/// A file of the paper's folder: its name and text.
-macro_rules! paper_file {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/amf/", $name)))
-    };
-}
-
-/// A file of published values.
-macro_rules! published {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/amf/published/", $name)))
-    };
-}
-
-/// A description that ships.
-macro_rules! device {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/", $name, ".toml")))
-    };
-}
+use crate::frame::{Paper, text, texts};
 
 /// The paper.
 pub(super) static PAPER: Paper = Paper {
     name: "amf",
     title: "Application-Managed Flash",
-    experiment: paper_file!("experiment.toml").1,
-    devices: &[
-        device!("amf-16g"),
-        device!("amf-16g-dftl"),
-        device!("amf-16g-aftl"),
-        device!("amf-512g"),
-        device!("amf-512g-block"),
-        device!("amf-512g-bast"),
-        device!("amf-512g-fast"),
-        device!("amf-512g-dftl"),
-        device!("amf-512g-aftl"),
-        device!("amf-1t"),
-        device!("amf-1t-block"),
-        device!("amf-1t-bast"),
-        device!("amf-1t-fast"),
-        device!("amf-1t-dftl"),
-        device!("amf-1t-aftl"),
-    ],
-    files: &[paper_file!("append.toml")],
+    experiment: text!("papers/amf/experiment.toml"),
+    devices: texts!("devices/" ".toml": "amf-16g" "amf-16g-dftl" "amf-16g-aftl" "amf-512g" "amf-512g-block"
+        "amf-512g-bast" "amf-512g-fast" "amf-512g-dftl" "amf-512g-aftl" "amf-1t" "amf-1t-block" "amf-1t-bast"
+        "amf-1t-fast" "amf-1t-dftl" "amf-1t-aftl"),
+    files: texts!("papers/amf/" "": "append.toml"),
     drives_are: "FTL",
-    published: &[
-        published!("section5-3.csv"),
-        published!("table01.csv"),
-        published!("table02.csv"),
-        published!("figure01.csv"),
-        published!("figure07.csv"),
-        published!("figure08.csv"),
-    ],
+    published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "figure01.csv"
+        "figure07.csv" "figure08.csv"),
     figures: &[
-        &section5::Section5,
-        &table01::Table01,
-        &table02::Table02,
-        &figure01::Figure01,
-        &figure07::Figure07,
-        &figure08::Figure08,
+        &section5::FIGURE,
+        &table01::FIGURE,
+        &table02::FIGURE,
+        &figure01::FIGURE,
+        &figure07::FIGURE,
+        &figure08::FIGURE,
     ],
 };

@@ -1,9 +1,7 @@
 //! Table 1 and section 3.3: the sizes of ALFS's structures, from the capacity and the sizes of entries and blocks.
 
-use super::common::{drawn_or_said, drive_of, fact};
-use crate::frame::{Drawn, Figure, Outcomes, PaperContext, Run};
-
-pub(super) struct Table01;
+use super::common::{PAPER, drive_of, of_paper};
+use crate::frame::{Content, Drawn, Figure, Label, Made, PaperContext};
 
 /// A sector, the smallest file, and a block of ALFS's (section 3.3).
 const BLOCK: u64 = 4096;
@@ -59,76 +57,52 @@ impl Sizes {
     }
 }
 
-impl Table01 {
-    fn drawn(context: &PaperContext) -> Result<Drawn, String> {
-        let mut drawn = Drawn::default();
-        for capacity in ["1 TB", "512 GB", "16 GB"] {
-            let flash =
-                context.drive(&drive_of("PFTL", capacity)).map_err(|error| error.to_string())?.flash.geometry.bytes();
-            let sizes = Sizes::of(flash);
-            let (kb, gb) = (|bytes: u64| bytes as f64 / 1024.0, |bytes: u64| bytes as f64 / f64::from(1 << 30));
-            let percent = |bytes: u64| bytes as f64 * 100.0 / sizes.capacity as f64;
-            for (structure, unit, count) in [
-                ("inode-map block", BLOCK, sizes.inode_map_blocks),
-                ("in-memory TIMB", sizes.timb, 1),
-                ("TIMB block", BLOCK, sizes.timb_blocks),
-                ("TIMB-blocks list", sizes.list, 1),
-                ("inode", BLOCK, sizes.inodes),
-            ] {
-                let row = (capacity, "", structure);
-                if structure != "inode" {
-                    drawn.points.push(fact(row, UNIT, (kb(unit), "KB"), "capacity"));
-                }
-                drawn.points.push(fact(row, COUNT, (count as f64, ""), "capacity"));
-            }
-            for (structure, bytes) in [
-                ("inode map", sizes.inode_map),
-                ("inode-map segments", sizes.inode_map_segments),
-                ("extra segments", sizes.extra()),
-            ] {
-                let row = (capacity, "", structure);
-                drawn.points.push(fact(row, SIZE, (gb(bytes), "GB"), "capacity"));
-                drawn.points.push(fact(row, SHARE, (percent(bytes), "%"), "capacity"));
-            }
-        }
+pub(super) static FIGURE: Figure = Figure {
+    id: "table01",
+    title: "sizes of ALFS's structures",
+    about: "Computed from the capacity as in section 3.3: an inode for each 4 KB, 8 bytes for an entry of the inode \
+            map, blocks of 4 KB, 4 bytes for an entry of TIMB and of the list of its blocks, inode-map segments of \
+            four times the map. ALFS itself is not built yet, so these are not sizes of running code. KB and GB are of \
+            2^10 and 2^30 bytes.",
+    differs: "Inode-map segments of 8 GB less the 2 GB of the map are 6 GB; the paper's 7 GB does not follow from its \
+              own sizes.",
+    series: &[UNIT, COUNT, SIZE, SHARE],
+    content: Content::Facts(draw),
+};
+
+fn draw(context: &PaperContext) -> Made {
+    let mut drawn = Drawn::default();
+    for capacity in ["1 TB", "512 GB", "16 GB"] {
+        let sizes = Sizes::of(context.drive(&drive_of("PFTL", capacity))?.flash.geometry.bytes());
         // The paper's values are those of 1 TB.
-        for point in drawn.points.iter_mut().filter(|point| point.workload != "1 TB") {
-            point.stands_for = String::new();
+        let stands_for = if capacity == "1 TB" { PAPER } else { "" };
+        let label = |structure| {
+            let label = of_paper(capacity, "", structure, "capacity");
+            Label { stands_for: stands_for.to_string(), ..label }
+        };
+        let (kb, gb) = (|bytes: u64| bytes as f64 / 1024.0, |bytes: u64| bytes as f64 / f64::from(1 << 30));
+        let percent = |bytes: u64| bytes as f64 * 100.0 / sizes.capacity as f64;
+        for (structure, unit, count) in [
+            ("inode-map block", BLOCK, sizes.inode_map_blocks),
+            ("in-memory TIMB", sizes.timb, 1),
+            ("TIMB block", BLOCK, sizes.timb_blocks),
+            ("TIMB-blocks list", sizes.list, 1),
+            ("inode", BLOCK, sizes.inodes),
+        ] {
+            if structure != "inode" {
+                drawn.values(&label(structure), [(UNIT, kb(unit), "KB")]);
+            }
+            drawn.values(&label(structure), [(COUNT, count as f64, "")]);
         }
-        Ok(drawn)
+        for (structure, bytes) in [
+            ("inode map", sizes.inode_map),
+            ("inode-map segments", sizes.inode_map_segments),
+            ("extra segments", sizes.extra()),
+        ] {
+            drawn.values(&label(structure), [(SIZE, gb(bytes), "GB"), (SHARE, percent(bytes), "%")]);
+        }
     }
-}
-
-impl Figure for Table01 {
-    fn id(&self) -> &'static str {
-        "table01"
-    }
-
-    fn title(&self) -> &'static str {
-        "sizes of ALFS's structures"
-    }
-
-    fn about(&self) -> &'static str {
-        "Computed from the capacity as in section 3.3: an inode for each 4 KB, 8 bytes for an entry of the inode map, blocks of 4 KB, 4 bytes for \
-         an entry of TIMB and of the list of its blocks, inode-map segments of four times the map. ALFS itself is not built yet, so these are \
-         not sizes of running code. KB and GB are of 2^10 and 2^30 bytes."
-    }
-
-    fn differs(&self) -> &'static str {
-        "Inode-map segments of 8 GB less the 2 GB of the map are 6 GB; the paper's 7 GB does not follow from its own sizes."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &[UNIT, COUNT, SIZE, SHARE]
-    }
-
-    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
-        Vec::new()
-    }
-
-    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
-        drawn_or_said(Table01::drawn(context))
-    }
+    Ok(drawn)
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Table 2: the RAM of each FTL's tables, as the drives have it.
 
-use super::common::{drive_of, fact};
-use crate::frame::{Drawn, Figure, Measured, Outcomes, PaperContext, Preparation, Run};
-
-pub(super) struct Table02;
+use super::common::{drive_of, of_paper};
+use crate::frame::{Column, Content, Drawn, Figure, Measured, PaperContext, Preparation, Reading, Row, Run, own_runs};
 
 /// The FTLs in the order of the table, by the experiment's drives.
 const FTLS: [&str; 6] = ["block-level", "hybrid, BAST", "hybrid, FAST", "PFTL", "DFTL", "AFTL"];
@@ -11,11 +9,13 @@ const FTLS: [&str; 6] = ["block-level", "hybrid, BAST", "hybrid, FAST", "PFTL", 
 /// The capacities.
 const CAPACITIES: [&str; 2] = ["512 GB", "1 TB"];
 
-const MAP: &str = "map";
-const STATES: &str = "states and pointers";
-const BITMAPS: &str = "bitmaps";
-const ALL: &str = "all";
-const BY_AFTL: &str = "map relative to AFTL";
+const COLUMNS: [Column<Reading>; 5] = [
+    ("map", "MB", |run| tables(run).map(|[map, ..]| map)),
+    ("states and pointers", "MB", |run| tables(run).map(|[_, states, _]| states)),
+    ("bitmaps", "MB", |run| tables(run).map(|[.., bitmaps]| bitmaps)),
+    ("all", "MB", |run| tables(run).map(|[map, states, bitmaps]| map + states + bitmaps)),
+    ("map relative to AFTL", "x", |run| run.ratio(|run| tables(run).map(|[map, ..]| map))),
+];
 
 /// Tables that are no part of the map: of segments, their states and write pointers.
 const STATE_TABLES: [&str; 2] = ["segment_state_bytes", "write_pointer_bytes"];
@@ -38,13 +38,6 @@ fn tables(measured: &Measured) -> Option<[f64; 3]> {
     Some([of(is_map)?, of(|name| STATE_TABLES.contains(&name))?, of(is_bitmap)?])
 }
 
-/// The runs of a row, by what the capacity is of: the flash of the drive that ships, or what the host has.
-fn rows() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-    CAPACITIES.into_iter().flat_map(|capacity| {
-        [true, false].into_iter().flat_map(move |of_host| FTLS.into_iter().map(move |ftl| (capacity, ftl, of_host)))
-    })
-}
-
 fn run(context: &PaperContext, capacity: &str, ftl: &str, of_host: bool) -> Option<Run> {
     let input = context.inputs("table02").next()?;
     let drive = drive_of(ftl, capacity);
@@ -53,60 +46,43 @@ fn run(context: &PaperContext, capacity: &str, ftl: &str, of_host: bool) -> Opti
     Some(context.run(&drive, &variant, input, "").prepared(Preparation::None))
 }
 
-/// What a row is called: the paper's "512 GB SSD" is read as one whose host has 512 GB.
-fn setting(capacity: &str, of_host: bool) -> String {
-    if of_host { capacity.to_string() } else { format!("{capacity} of flash") }
-}
+pub(super) static FIGURE: Figure = Figure {
+    id: "table02",
+    title: "memory of the FTLs",
+    about: "The tables that each drive reports in RAM after a few writes (`memory` in results; tests compare it with \
+            the code's tables). MB are of 2^20 bytes. The paper's numbers fit drives with 512 GB or 1 TB of user \
+            capacity (choices.md): those rows are compared. The drives that ship have 512 GB or 1 TB of flash, and \
+            their rows follow. The paper does not name its hybrid FTL, so both usual designs stand for it. For 1 TB \
+            the text says 62 MB, the table 186. AFTL's map has 4 bytes for a block; each segment also has a byte for \
+            state and generation and 4 for the write pointer. ALFS, in the host, is not built yet.",
+    differs: "Our block map also counts the written pages of each block, and our hybrid FTLs keep which page each page \
+              of a log block holds and where it lies; the paper does not say what its maps contain.",
+    series: &[COLUMNS[0].0, COLUMNS[1].0, COLUMNS[2].0, COLUMNS[3].0, COLUMNS[4].0, "ALFS"],
+    content: Content::Own {
+        runs: |context| own_runs(rows(context)),
+        draw: |context, outcomes| {
+            let mut drawn = Drawn::default();
+            drawn.rows(outcomes, &rows(context));
+            drawn
+        },
+    },
+};
 
-impl Figure for Table02 {
-    fn id(&self) -> &'static str {
-        "table02"
-    }
-
-    fn title(&self) -> &'static str {
-        "memory of the FTLs"
-    }
-
-    fn about(&self) -> &'static str {
-        "The tables that each drive reports in RAM after a few writes (`memory` in results; tests compare it with the code's tables). MB are of 2^20 \
-         bytes. The paper's numbers fit drives with 512 GB or 1 TB of user capacity (choices.md): those rows are compared. The drives that ship \
-         have 512 GB or 1 TB of flash, and their rows follow. The paper does not name its hybrid FTL, so both usual designs stand for it. For 1 TB \
-         the text says 62 MB, the table 186. AFTL's map has 4 bytes for a block; each segment also has a byte for state and generation and 4 for \
-         the write pointer. ALFS, in the host, is not built yet."
-    }
-
-    fn differs(&self) -> &'static str {
-        "Our block map also counts the written pages of each block, and our hybrid FTLs keep which page each page of a log \
-         block holds and where it lies; the paper does not say what its maps contain."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &[MAP, STATES, BITMAPS, ALL, BY_AFTL, "ALFS"]
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        rows().filter_map(|(capacity, ftl, of_host)| run(context, capacity, ftl, of_host)).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        let tables_of = |capacity, ftl, of_host| tables(outcomes.get(&run(context, capacity, ftl, of_host)?)?);
-        for (capacity, ftl, of_host) in rows() {
-            let Some([map, states, bitmaps]) = tables_of(capacity, ftl, of_host) else { continue };
-            let setting = setting(capacity, of_host);
-            let mut put = |series, value, unit| {
-                drawn.points.push(fact(("prototype", ftl, &setting), series, (value, unit), "the drive's tables"));
-            };
-            put(MAP, map, "MB");
-            put(STATES, states, "MB");
-            put(BITMAPS, bitmaps, "MB");
-            put(ALL, map + states + bitmaps, "MB");
-            if let Some([aftl, ..]) = tables_of(capacity, "AFTL", of_host) {
-                put(BY_AFTL, map / aftl, "x");
+/// The rows by what the capacity is of: what the host has, or the flash of the drive that ships.
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for capacity in CAPACITIES {
+        // The paper's "512 GB SSD" is read as one whose host has 512 GB.
+        for (of_host, setting) in [(true, capacity.to_string()), (false, format!("{capacity} of flash"))] {
+            let Some(aftl) = run(context, capacity, "AFTL", of_host) else { continue };
+            for ftl in FTLS {
+                let Some(run) = run(context, capacity, ftl, of_host) else { continue };
+                let label = of_paper("prototype", ftl, &setting, "the drive's tables");
+                rows.push(label.row(&run, &COLUMNS).against(&aftl));
             }
         }
-        drawn
     }
+    rows
 }
 
 #[cfg(test)]

@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_value_of_too_few_events_is_not_judged_unless_the_paper_speaks_of_nothing_else() {
-        let of = |point: Point, events: f64| point.of_events(Some(events));
-        let points = [of(point("A", "", 3.0), 100.0), of(point("B", "", 50.0), 99.0), of(point("C", "", 0.0), 0.0)];
+        let of = |point: Point, events: u64| Point { events: Some(events), ..point };
+        let points = [of(point("A", "", 3.0), 100), of(point("B", "", 50.0), 99), of(point("C", "", 0.0), 0)];
         let all = &compare(&[published("all", 3.0, 5.0)], &points)[0];
         assert_eq!((all.within, &all.ends[..]), (Some(true), &["A model".to_string(), "A model".to_string()][..]));
         assert_eq!(all.too_few, [("B model".to_string(), 99), ("C model".to_string(), 0)]);

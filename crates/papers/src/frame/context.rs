@@ -1,5 +1,7 @@
 //! What figures see: the paper, its inputs as found, and the way to state a run.
 
+use std::collections::BTreeMap;
+
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_host::Host;
 use ssdlab_workload::replay::Fit;
@@ -9,7 +11,7 @@ use super::experiment::{Experiment, Size, Smaller};
 use super::figure::Paper;
 use super::input::{Input, Library};
 use super::input_stats::Survey;
-use super::plan::{Preparation, Run};
+use super::plan::Run;
 use super::published::{self, Published};
 
 /// A paper, opened on this machine.
@@ -56,15 +58,9 @@ impl PaperContext {
         let parts = smaller.as_ref().and_then(|smaller| smaller.part_of_requests);
         // A small drive has no room at the addresses of a large one.
         let fit = smaller.as_ref().filter(|smaller| smaller.has_small_drives()).map(|_| Fit::Dense);
-        let mut taken: Vec<(&str, usize)> = Vec::new();
+        let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
         for stated in &context.experiment.input {
-            let of_group = match taken.iter_mut().find(|(group, _)| *group == stated.group) {
-                Some((_, count)) => count,
-                None => {
-                    taken.push((&stated.group, 0));
-                    &mut taken.last_mut().expect("one was just put there").1
-                }
-            };
+            let of_group = taken.entry(&stated.group).or_default();
             if smaller.as_ref().is_some_and(|smaller| *of_group == smaller.inputs) {
                 continue;
             }
@@ -157,17 +153,8 @@ impl PaperContext {
             // A name that the experiment does not have is refused when the run is made ready.
             device: self.experiment.drives.get(drive).cloned().unwrap_or_else(|| drive.to_string()),
             set,
-            host: None,
-            input: String::new(),
-            replay: None,
-            reorder: None,
-            preparation: Preparation::Touched,
             seed: self.experiment.seed,
-            recording: None,
-            subtests: None,
-            initial: None,
-            breakdown: false,
-            interval_ms: None,
+            ..Run::default()
         }
     }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::input::Input;
 use super::panel::{At, Panel, Scale};
 use super::picture::Picture;
+use super::table::Label;
 
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,13 +35,6 @@ pub struct Point {
 pub const EVENTS_MIN: u64 = 100;
 
 impl Point {
-    /// With the number of events that the value is made of.
-    #[must_use]
-    pub fn of_events(mut self, events: Option<f64>) -> Point {
-        self.events = events.map(|events| events as u64);
-        self
-    }
-
     /// Whether it is made of too few events to be judged.
     pub fn says_nothing(&self) -> bool {
         self.events.is_some_and(|events| events < EVENTS_MIN)
@@ -56,30 +50,7 @@ pub(crate) fn point(
     value: f64,
     unit: &'static str,
 ) -> Point {
-    Point {
-        workload: input.name.clone(),
-        page_size: page_size.to_string(),
-        setting: setting.to_string(),
-        series,
-        value,
-        unit,
-        input: input.shown.clone(),
-        stands_for: input.stands_for.clone(),
-        events: None,
-    }
-}
-
-/// The names of columns: what is first in each.
-pub(crate) const fn names<const N: usize, R: Copy>(
-    columns: &[(&'static str, &'static str, R); N],
-) -> [&'static str; N] {
-    let mut names = [""; N];
-    let mut index = 0;
-    while index < N {
-        names[index] = columns[index].0;
-        index += 1;
-    }
-    names
+    Label::of(input, page_size, setting).point(series, value, unit)
 }
 
 /// A line of a chart.
@@ -138,7 +109,12 @@ impl Drawn {
         self.panels.extend(Panel::of(&self.points, (title.into(), Scale::Names), axes, named));
     }
 
-    /// A panel of lines over numbers; each has its points in the order of x.
+    /// Adds a panel of bars, of the points for which `is_shown` holds: a colour for each column, the workloads on x.
+    pub fn bars_of(&mut self, title: impl Into<String>, y: &'static str, is_shown: impl Fn(&Point) -> bool) {
+        self.bars(title, ["", y], |point| is_shown(point).then(|| (point.series.to_string(), point.workload.clone())));
+    }
+
+    /// Adds a panel of lines over numbers; each has its points in the order of x.
     pub fn lines(
         &mut self,
         title: impl Into<String>,
@@ -148,6 +124,26 @@ impl Drawn {
     ) {
         let numbered = |point: &Point| place(point).map(|(series, x)| (series, At::Number(x)));
         self.panels.extend(Panel::of(&self.points, (title.into(), scale), axes, numbered));
+    }
+
+    /// A chart of lines over x, with the quantities and units of both axes.
+    pub fn chart(
+        &mut self,
+        title: impl Into<String>,
+        scale: Scale,
+        [x, y]: [&'static str; 2],
+        input: &str,
+        curves: impl IntoIterator<Item = Curve>,
+    ) {
+        self.curves.push(Curves {
+            title: title.into(),
+            x,
+            x_log: scale == Scale::Log,
+            y,
+            input: input.to_string(),
+            is_scattered: false,
+            curves: curves.into_iter().collect(),
+        });
     }
 
     /// A remark, once.

@@ -4,13 +4,13 @@
 mod compare;
 mod context;
 pub mod docs;
+pub(crate) mod drive_columns;
 mod experiment;
 mod figure;
 mod figure_data;
 mod grid;
 mod input;
 mod input_stats;
-mod measured_figure;
 mod output;
 mod page;
 mod panel;
@@ -21,6 +21,7 @@ mod result_reader;
 mod runner;
 mod store;
 mod svg;
+mod table;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -29,13 +30,13 @@ mod verdict;
 pub use compare::Compared;
 pub use context::PaperContext;
 pub use experiment::{Experiment, Phase, Size, Smaller, Variant};
-pub use figure::{Figure, Paper};
+pub use figure::{Content, Figure, Made, Paper};
+pub(crate) use figure::{text, texts};
+pub(crate) use figure_data::point;
 pub use figure_data::{Curve, Curves, Drawn, EVENTS_MIN, Point};
-pub(crate) use figure_data::{names, point};
 pub(crate) use grid::number;
 pub use input::{Input, InputKind, Library};
 pub use input_stats::Survey;
-pub use measured_figure::MeasuredFigure;
 pub use output::{FigureReport, Report, try_out, write};
 pub(crate) use panel::leading_number;
 pub use panel::{At, Panel, Scale, Series, Value};
@@ -44,6 +45,8 @@ pub use plan::{Preparation, Run};
 pub use published::{Published, PublishedError, Span};
 pub use result_reader::Measured;
 pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute, largest};
+pub use table::{Column, Label, Reading, Row};
+pub(crate) use table::{names, own_runs, runs_of};
 pub use text::render;
 pub use verdict::{Outside, Verdict};
 
@@ -72,7 +75,7 @@ impl ReproduceError {
 pub(crate) fn find_in(
     papers: &'static [&'static Paper],
     name: &str,
-) -> Result<(&'static Paper, Vec<&'static dyn Figure>), ReproduceError> {
+) -> Result<(&'static Paper, Vec<&'static Figure>), ReproduceError> {
     let unknown = |what: &str, written: &str, names: Vec<&str>| ReproduceError {
         sentence: format!("no {what} is called '{written}'"),
         hint: Some(match closest(written, names.iter().copied()) {
@@ -96,10 +99,10 @@ pub(crate) fn find_in(
         Ok(number) => format!("figure{number:02}"),
         Err(_) => figure_name.to_string(),
     };
-    match paper.figures.iter().find(|figure| figure.id() == wanted) {
+    match paper.figures.iter().find(|figure| figure.id == wanted) {
         Some(&figure) => Ok((paper, vec![figure])),
         None => {
-            let ids = paper.figures.iter().map(|figure| figure.id()).collect();
+            let ids = paper.figures.iter().map(|figure| figure.id).collect();
             Err(unknown(&format!("figure of {paper_name}"), figure_name, ids))
         }
     }

@@ -91,10 +91,10 @@ pub struct FigureReport {
 
 impl Report {
     /// Draws the figures from what the runs left.
-    pub fn of(context: &PaperContext, figures: &[&dyn Figure], outcomes: &Outcomes) -> Report {
+    pub fn of(context: &PaperContext, figures: &[&Figure], outcomes: &Outcomes) -> Report {
         let (done, failed, stopped) = outcomes.counts();
         let drawn: Vec<FigureReport> =
-            figures.iter().map(|figure| FigureReport::of(context, *figure, outcomes)).collect();
+            figures.iter().map(|figure| FigureReport::of(context, figure, outcomes)).collect();
         let whole = figures.len() == context.paper.figures.len();
         let used = used(&context.lacking_nothing(), figures);
         let matters = |input: &&Input| (whole && input.is_there()) || used.contains(&input.name);
@@ -106,7 +106,7 @@ impl Report {
             about_size: context.about_size().map(str::to_string),
             judged: figures
                 .iter()
-                .map(|figure| figure.id())
+                .map(|figure| figure.id)
                 .filter(|id| !context.is_full() && context.is_judged(id))
                 .collect(),
             host: context.host.as_ref().map(|(file, _)| file.clone()),
@@ -129,7 +129,7 @@ impl Report {
 }
 
 /// The names of the inputs that figures run or draw from.
-fn used(context: &PaperContext, figures: &[&dyn Figure]) -> HashSet<String> {
+fn used(context: &PaperContext, figures: &[&Figure]) -> HashSet<String> {
     let mut used = HashSet::new();
     for figure in figures {
         for run in figure.runs(context) {
@@ -142,14 +142,14 @@ fn used(context: &PaperContext, figures: &[&dyn Figure]) -> HashSet<String> {
 }
 
 impl FigureReport {
-    fn of(context: &PaperContext, figure: &dyn Figure, outcomes: &Outcomes) -> FigureReport {
+    fn of(context: &PaperContext, figure: &Figure, outcomes: &Outcomes) -> FigureReport {
         let Drawn { points, mut panels, mut curves, pictures, mut remarks } = figure.draw(context, outcomes);
         // A line without points, and a chart without lines, show nothing.
         curves.iter_mut().for_each(|chart| chart.curves.retain(|curve| !curve.points.is_empty()));
         curves.retain(|chart| !chart.curves.is_empty());
         // Values that mean nothing at this size are held against nothing.
-        let is_judged = context.is_judged(figure.id());
-        let of_figure = |published: &&Published| is_judged && published.figure == figure.id();
+        let is_judged = context.is_judged(figure.id);
+        let of_figure = |published: &&Published| is_judged && published.figure == figure.id;
         let published: Vec<Published> = context.published.iter().filter(of_figure).cloned().collect();
         let runs = figure.runs(context);
         let missing = runs.iter().filter(|run| outcomes.get(run).is_none()).count();
@@ -177,10 +177,10 @@ impl FigureReport {
             }
         }
         FigureReport {
-            id: figure.id(),
-            title: figure.title(),
-            about: figure.about(),
-            differs: figure.differs(),
+            id: figure.id,
+            title: figure.title,
+            about: figure.about,
+            differs: figure.differs,
             grid: Grid::of(&points, &published, context.paper.drives_are),
             drives_are: context.paper.drives_are,
             compared,

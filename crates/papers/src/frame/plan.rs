@@ -20,11 +20,12 @@ use ssdlab_lab::subtests::{Volumes, volumes};
 const KEY: &str = "ssdlab reproduction run v1";
 
 /// How a drive is prepared for a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Preparation {
     /// Fresh from the factory.
     None,
     /// All that the input touches was written once.
+    #[default]
     Touched,
     /// The whole user capacity was written once.
     Fill,
@@ -48,7 +49,7 @@ impl Preparation {
 }
 
 /// A run: a drive with what is set on it, an input, and how it is sent. Equal runs are one run.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Run {
     /// The description's name.
     pub device: String,
@@ -105,6 +106,13 @@ impl Run {
     #[must_use]
     pub fn with(mut self, set: impl Into<String>) -> Run {
         self.set.push(set.into());
+        self
+    }
+
+    /// With more keys set.
+    #[must_use]
+    pub fn with_all(mut self, set: &[&str]) -> Run {
+        self.set.extend(set.iter().map(ToString::to_string));
         self
     }
 

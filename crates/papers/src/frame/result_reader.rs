@@ -1,22 +1,24 @@
 //! A run's figures by their names in `result.json`.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 /// What a run left: one drive's entry in the results, read by the names that `docs/results.md` explains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    device: Value,
+    device: Arc<Value>,
 }
 
 impl Measured {
     /// The first drive of a whole result; nothing where there is none or it was interrupted.
     pub fn of(result: &Value) -> Option<Measured> {
         let device = result.get("devices")?.get(0)?;
-        (device.get("complete")?.as_bool()?).then(|| Measured { device: device.clone() })
+        (device.get("complete")?.as_bool()?).then(|| Measured { device: Arc::new(device.clone()) })
     }
 
     fn at(&self, path: &str) -> Option<&Value> {
-        path.split('.').try_fold(&self.device, |value, key| match value {
+        path.split('.').try_fold(&*self.device, |value, key| match value {
             Value::Array(values) => values.get(key.parse::<usize>().ok()?),
             value => value.get(key),
         })

@@ -1,7 +1,6 @@
-//! What several figures need: the systems that are compared, and how columns are read from a run.
+//! What several figures need: the systems that are compared, and columns that are read from a run.
 
-use crate::frame::number;
-use crate::frame::{Drawn, Input, Measured, Outcomes, PaperContext, Run, point};
+use crate::frame::{Column, Input, Measured, PaperContext, Reading, Run, number};
 
 /// The paper's drive.
 pub(super) const DRIVE: &str = "SM843";
@@ -90,60 +89,33 @@ pub(super) fn sized(context: &PaperContext, mb: u64) -> String {
 /// Bytes of a map page (section 2).
 pub(super) const MAP_PAGE: u64 = 4096;
 
-/// A column: its name, its unit, and how it is read from a run.
-pub(super) type Column = (&'static str, &'static str, Read);
+/// Writes of a second.
+pub(super) const WRITE_RATE: Column<Reading> =
+    ("write IOPS", "K", |run| run.number("throughput.write_iops").map(|rate| rate / 1e3));
 
-/// How a value is read from a run.
-pub(super) type Read = fn(&Measured) -> Option<f64>;
-
-/// Draws columns of a run; what it does not have is left out.
-pub(super) fn columns(
-    drawn: &mut Drawn,
-    outcomes: &Outcomes,
-    (run, input, setting): (&Run, &Input, &str),
-    columns: &[Column],
-) {
-    let Some(measured) = outcomes.get(run) else { return };
-    for &(series, unit, read) in columns {
-        drawn.points.extend(read(measured).map(|value| point(input, "", setting, series, value, unit)));
-    }
-}
-
-/// Writes of a second, thousands.
-pub(super) fn write_rate(run: &Measured) -> Option<f64> {
-    run.number("throughput.write_iops").map(|rate| rate / 1e3)
-}
+/// Map pages that were loaded for the host, by its writes.
+pub(super) const MISSES: Column<Reading> = ("map misses per write", "", |run| misses_by(run, &["host", "buffer"]));
 
 /// Pages of flash that were programmed, by the pages that the workload wrote.
-pub(super) fn write_amplification(run: &Measured) -> Option<f64> {
-    run.number("write_amplification.total")
-}
+pub(super) const WRITE_AMPLIFICATION: Column<Reading> =
+    ("write amplification", "", |run| run.number("write_amplification.total"));
 
 /// Blocks that were erased, by thousand writes of the workload.
-pub(super) fn erases_of_thousand_writes(run: &Measured) -> Option<f64> {
+pub(super) const ERASES: Column<Reading> = ("erases", "per 1,000 writes", |run| {
     let writes = run.number("latency_ns.write.count").filter(|&writes| writes > 0.0)?;
     run.number("erases.total").map(|erases| 1e3 * erases / writes)
-}
+});
+
+/// Map pages that a remap of the driver changes.
+pub(super) const MAP_PAGES_A_REMAP: Column<Reading> =
+    ("map pages per remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps"));
+
+/// The share of time in which a die works, on average over the dies.
+pub(super) const BUSY_DIES: Column<Reading> =
+    ("busy dies", "%", |run| run.mean("utilization.dies").map(|share| 100.0 * share));
 
 /// A system's rate by DFTL's of the same load and cache.
 pub(super) const BY_DFTL: &str = "IOPS relative to DFTL";
-
-/// Draws the rate of a run by that of another, `path` in both results, if both have one.
-pub(super) fn rate_by(
-    drawn: &mut Drawn,
-    outcomes: &Outcomes,
-    (run, by, path): (&Run, &Run, &str),
-    (input, setting, series): (&Input, &str, &'static str),
-) {
-    let rate = |run: &Run| outcomes.get(run)?.number(path).filter(|&rate| rate > 0.0);
-    let ratio = rate(run).zip(rate(by)).map(|(ours, theirs)| ours / theirs);
-    drawn.points.extend(ratio.map(|ratio| point(input, "", setting, series, ratio, "x")));
-}
-
-/// Map pages that were loaded for the host, by its writes.
-pub(super) fn misses_a_write(run: &Measured) -> Option<f64> {
-    misses_by(run, &["host", "buffer"])
-}
 
 /// Map pages that were loaded for these, by the host's writes: what asks for a page that is on its way shares its load.
 pub(super) fn misses_by(run: &Measured, askers: &[&str]) -> Option<f64> {
@@ -161,11 +133,6 @@ pub(super) fn of_driver(run: &Measured, name: &str) -> Option<f64> {
 pub(super) fn share_of_driver(run: &Measured, name: &str, by: &str) -> Option<f64> {
     let by = of_driver(run, by).filter(|&by| by > 0.0)?;
     of_driver(run, name).map(|count| count / by)
-}
-
-/// The share of time in which a die works, per cent, on average over the dies.
-pub(super) fn busy_dies(run: &Measured) -> Option<f64> {
-    run.mean("utilization.dies").map(|share| 100.0 * share)
 }
 
 /// Misses a write of uniform writes over data whose map takes `map` bytes, `cache` of them cached: the share that is not.

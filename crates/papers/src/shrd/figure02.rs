@@ -1,9 +1,9 @@
 //! Figure 2: what a buffer that sorts requests would do for DFTL.
 
-use super::common::{Column, DRIVE, busy_dies, columns};
-use crate::frame::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, Scale, names};
-
-pub(super) struct Figure02;
+use super::common::{BUSY_DIES, DRIVE};
+use crate::frame::{
+    Column, Content, Drawn, Figure, Input, Label, Measured, Outcomes, PaperContext, Reading, Row, Scale, names,
+};
 
 /// Sizes of the buffer; the text does not give the axis. Without one: the trace as it is.
 const SIZES: [&str; 7] = ["64k", "256k", "1m", "4m", "16m", "64m", "256m"];
@@ -11,7 +11,7 @@ const SIZES: [&str; 7] = ["64k", "256k", "1m", "4m", "16m", "64m", "256m"];
 /// Section 3.
 const CACHE: &str = "ftl.map_cache=128k";
 
-const COLUMNS: [Column; 2] = [("map misses", "%", misses), ("busy dies", "%", busy_dies)];
+const COLUMNS: [Column<Reading>; 2] = [("map misses", "%", |run| misses(run)), BUSY_DIES];
 
 /// Map pages loaded, per cent of those asked for. Sorted requests ask for one page together and share its load, which the cache
 /// counts as a miss of each.
@@ -26,62 +26,44 @@ fn inputs(context: &PaperContext) -> impl Iterator<Item = &Input> {
     context.inputs("msr").chain(context.inputs("filebench")).chain(flushing)
 }
 
-/// The run of each size, with the buffer's bytes; the first is without one.
-fn runs(context: &PaperContext, input: &Input) -> Vec<(&'static str, Run)> {
-    let plain = context.run(DRIVE, "DFTL", input, "closed:32").with(CACHE);
-    let sorted = SIZES.map(|size| (size, plain.clone().reordered(size)));
-    std::iter::once(("none", plain)).chain(sorted).collect()
-}
-
 /// A buffer's size on x: without one, a step before the first.
 fn kilobytes(size: &str) -> f64 {
     let step = SIZES.iter().position(|known| *known == size).map_or(0, |step| step + 1);
     f64::from(16 << (2 * step))
 }
 
-impl Figure for Figure02 {
-    fn id(&self) -> &'static str {
-        "figure02"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure02",
+    title: "map misses of DFTL and busy dies, by the size of a buffer that sorts requests by address",
+    about: "A cache of 128 KB and 64 planes (section 3), on the drive of section 5 without a data buffer, 32 requests \
+            in flight. Groups of the buffer's size are sorted by address before they are sent (`reorder=`). Map \
+            misses: map pages loaded, of those asked for. Busy dies: the mean over 16 dies of four planes; results do \
+            not tell planes apart. A flush ends a group. The paper uses MSR Cambridge and does not name the volumes.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels },
+};
 
-    fn title(&self) -> &'static str {
-        "map misses of DFTL and busy dies, by the size of a buffer that sorts requests by address"
-    }
+/// A row for each size of the buffer; the first is without one.
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let of_input = |input| {
+        let plain = context.run(DRIVE, "DFTL", input, "closed:32").with(CACHE);
+        let sorted = SIZES.map(|size| Label::of(input, "", size).row(&plain.clone().reordered(size), &COLUMNS));
+        [Label::of(input, "", "none").row(&plain, &COLUMNS)].into_iter().chain(sorted)
+    };
+    inputs(context).flat_map(of_input).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "A cache of 128 KB and 64 planes (section 3), on the drive of section 5 without a data buffer, 32 requests in flight. Groups of \
-         the buffer's size are sorted by address before they are sent (`reorder=`). Map misses: map pages loaded, of those asked for. Busy dies: \
-         the mean over 16 dies of four planes; results do not tell planes apart. A flush ends a group. The paper uses MSR Cambridge \
-         and does not name the volumes."
+fn panels(context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
+    for (series, title, y) in [
+        ("map misses", "map miss ratio", "map misses, %"),
+        ("busy dies", "utilization of parallel units", "busy dies, %"),
+    ] {
+        drawn.lines(title, Scale::Log, ["buffer, KB (16: none)", y], |point| {
+            (point.series == series).then(|| (point.workload.clone(), kilobytes(&point.setting)))
+        });
     }
-
-    fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
-        &NAMES
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        inputs(context).flat_map(|input| runs(context, input)).map(|(_, run)| run).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for input in inputs(context) {
-            for (size, run) in runs(context, input) {
-                columns(&mut drawn, outcomes, (&run, input, size), &COLUMNS);
-            }
-        }
-        for (series, title, y) in [
-            ("map misses", "map miss ratio", "map misses, %"),
-            ("busy dies", "utilization of parallel units", "busy dies, %"),
-        ] {
-            drawn.lines(title, Scale::Log, ["buffer, KB (16: none)", y], |point| {
-                (point.series == series).then(|| (point.workload.clone(), kilobytes(&point.setting)))
-            });
-        }
-        if context.inputs("msr").next().is_none() {
-            drawn.remark("no excerpt of MSR Cambridge is at hand (--traces): the recordings stand alone");
-        }
-        drawn
+    if context.inputs("msr").next().is_none() {
+        drawn.remark("no excerpt of MSR Cambridge is at hand (--traces): the recordings stand alone");
     }
 }

@@ -1,9 +1,9 @@
 //! Figure 9: which entries of the map SHRD accesses, over time.
 
 use super::common::{DRIVE, MAP_PAGE, cache_of};
-use crate::frame::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, point};
-
-pub(super) struct Figure09;
+use crate::frame::{
+    Column, Content, Curve, Curves, Drawn, Figure, Input, Label, Measured, Outcomes, PaperContext, Run, names,
+};
 
 /// The driver, with a list of what it sends.
 const HOST: &str = "list-commands.toml";
@@ -24,6 +24,14 @@ const KINDS: [(&str, &str); 5] = [
     ("write", "direct writes"),
     ("log_read", "reads of the log"),
     ("read", "direct reads"),
+];
+
+const COLUMNS: [Column<Vec<Sent>>; 5] = [
+    ("commands", "", |sent| Some(sent.len() as f64)),
+    ("entries", "", |sent| Some(sent.iter().map(|sent| sent.entries).sum())),
+    ("follows", "%", |sent| follows(sent)),
+    ("rises", "%", |sent| rises(sent)),
+    ("step", "map pages", |sent| median_step(sent)),
 ];
 
 /// A command of the list.
@@ -78,56 +86,37 @@ fn run(context: &PaperContext, input: &Input) -> Option<Run> {
     Some(Run { host: Some(HOST.to_string()), ..run })
 }
 
-impl Figure for Figure09 {
-    fn id(&self) -> &'static str {
-        "figure09"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure09",
+    title: "entries of the map that SHRD accesses",
+    about: "Every command that the driver sends, up to 200,000 of a run. A twrite accesses the entries of its tLPNs; a \
+            remap those of its oLPNs, which are drawn, and of their tLPNs; what is not small its own. Follows: begins \
+            where the one of its kind before ended. Rises: begins behind where that began. Step: map pages between the \
+            two, the median. The paper: writes to the log are sequential, there are few direct accesses, and \
+            randomizing goes by address.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Own { runs, draw },
+};
 
-    fn title(&self) -> &'static str {
-        "entries of the map that SHRD accesses"
-    }
+fn runs(context: &PaperContext) -> Vec<Run> {
+    inputs(context).filter_map(|input| run(context, input)).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "Every command that the driver sends, up to 200,000 of a run. A twrite accesses the entries of its tLPNs; a remap those of its oLPNs, \
-         which are drawn, and of their tLPNs; what is not small its own. Follows: begins where the one of its kind before ended. Rises: begins \
-         behind where that began. Step: map pages between the two, the median. The paper: writes to the log are sequential, there are few \
-         direct accesses, and randomizing goes by address."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &["commands", "entries", "follows", "rises", "step"]
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        inputs(context).filter_map(|input| run(context, input)).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for input in inputs(context) {
-            let Some(measured) = run(context, input).and_then(|run| outcomes.get(&run)) else { continue };
-            for (kind, name) in KINDS {
-                let sent = sent(measured, kind);
-                if sent.is_empty() {
-                    continue;
-                }
-                let entries: f64 = sent.iter().map(|sent| sent.entries).sum();
-                let values = [
-                    ("commands", "", Some(sent.len() as f64)),
-                    ("entries", "", Some(entries)),
-                    ("follows", "%", follows(&sent)),
-                    ("rises", "%", rises(&sent)),
-                    ("step", "map pages", median_step(&sent)),
-                ];
-                for (series, unit, value) in values {
-                    drawn.points.extend(value.map(|value| point(input, "", name, series, value, unit)));
-                }
+fn draw(context: &PaperContext, outcomes: &Outcomes) -> Drawn {
+    let mut drawn = Drawn::default();
+    for input in inputs(context) {
+        let Some(measured) = run(context, input).and_then(|run| outcomes.get(&run)) else { continue };
+        for (kind, name) in KINDS {
+            let sent = sent(measured, kind);
+            if !sent.is_empty() {
+                drawn.columns(&Label::of(input, "", name), &sent, &COLUMNS);
             }
-            drawn.curves.push(chart(input, measured, "the log", &KINDS[..1]));
-            drawn.curves.push(chart(input, measured, "the user's addresses", &KINDS[1..3]));
         }
-        drawn
+        drawn.curves.push(chart(input, measured, "the log", &KINDS[..1]));
+        drawn.curves.push(chart(input, measured, "the user's addresses", &KINDS[1..3]));
     }
+    drawn
 }
 
 /// The first map page of each command of some kinds, over time.

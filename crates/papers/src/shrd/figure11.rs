@@ -1,14 +1,15 @@
 //! Figure 11: reads beside writes, and what reads wait for.
 
-use super::common::{Column, DRIVE, columns, of_driver, over_time, rate_by, rate_over_time, write_rate};
-use crate::frame::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
-
-pub(super) struct Figure11;
+use super::common::{DRIVE, WRITE_RATE, of_driver, over_time, rate_over_time};
+use crate::frame::{
+    Column, Content, Curve, Drawn, Figure, Input, Label, Measured, Outcomes, PaperContext, Reading, Row, Run, Scale,
+    names,
+};
 
 const SYSTEMS: [&str; 2] = ["DFTL", "SHRD"];
 
-const COLUMNS: [Column; 10] = [
-    ("write IOPS", "K", write_rate),
+const COLUMNS: [Column<Reading>; 12] = [
+    WRITE_RATE,
     ("read IOPS", "K", |run| run.number("throughput.read_iops").map(|rate| rate / 1e3)),
     ("read, mean", "us", |run| read_latency(run, "mean")),
     ("read, p99", "us", |run| read_latency(run, "p99")),
@@ -19,7 +20,9 @@ const COLUMNS: [Column; 10] = [
     ("of the slowest 1 %: map pages and traffic", "us", |run| {
         part_of_reads(run, "tails.p99", |part| is_map_wait(part) || is_behind_map(part))
     }),
-    ("waited for remaps", "%", waited_for_remaps),
+    ("waited for remaps", "%", |run| waited_for_remaps(run)),
+    (WRITES_BY, "x", |run| run.relative("throughput.write_iops")),
+    (READS_BY, "x", |run| run.relative("throughput.read_iops")),
 ];
 
 /// SHRD's rates by DFTL's.
@@ -64,80 +67,45 @@ fn run(context: &PaperContext, system: &str, input: &Input) -> Run {
     context.run(DRIVE, system, input, "").broken_down()
 }
 
-impl Figure for Figure11 {
-    fn id(&self) -> &'static str {
-        "figure11"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure11",
+    title: "reads and writes of one workload",
+    about: "Four threads, 4 KB at random, 80 % of them writes; 8 in flight each, as in Figure 7. Parts of a read's \
+            latency, from the critical path: map pages that it waits for itself; dies and channels that work on the \
+            map for others, which in SHRD are remaps above all; and the driver. Waited for remaps: commands that the \
+            driver holds back since a remap moves their page.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels },
+};
 
-    fn title(&self) -> &'static str {
-        "reads and writes of one workload"
-    }
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let row = |input, system| {
+        let baseline = run(context, SYSTEMS[0], input);
+        Label::of(input, "", system).row(&run(context, system, input), &COLUMNS).against(&baseline)
+    };
+    context.inputs("fio mixed").flat_map(|input| SYSTEMS.map(|system| row(input, system))).collect()
+}
 
-    fn about(&self) -> &'static str {
-        "Four threads, 4 KB at random, 80 % of them writes; 8 in flight each, as in Figure 7. Parts of a read's latency, from the critical \
-         path: map pages that it waits for itself; dies and channels that work on the map for others, which in SHRD are remaps above all; \
-         and the driver. Waited for remaps: commands that the driver holds back since a remap moves their page."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        const OWN: [&str; COLUMNS.len()] = names(&COLUMNS);
-        const NAMES: [&str; COLUMNS.len() + 2] = {
-            let mut all = [WRITES_BY; COLUMNS.len() + 2];
-            all[1] = READS_BY;
-            let mut index = 0;
-            while index < OWN.len() {
-                all[index + 2] = OWN[index];
-                index += 1;
-            }
-            all
-        };
-        &NAMES
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        context.inputs("fio mixed").flat_map(|input| SYSTEMS.map(|system| run(context, system, input))).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for input in context.inputs("fio mixed") {
-            let baseline = run(context, SYSTEMS[0], input);
-            for system in SYSTEMS {
-                let run = run(context, system, input);
-                columns(&mut drawn, outcomes, (&run, input, system), &COLUMNS);
-                for (series, path) in [(WRITES_BY, "throughput.write_iops"), (READS_BY, "throughput.read_iops")] {
-                    rate_by(&mut drawn, outcomes, (&run, &baseline, path), (input, system, series));
-                }
-            }
-            drawn.bars("(a), (b) IOPS relative to DFTL", ["", "IOPS relative to DFTL"], |point| {
-                let kinds = [(WRITES_BY, "writes"), (READS_BY, "reads")];
-                let (_, kind) = kinds.into_iter().find(|(name, _)| *name == point.series)?;
-                Some((point.setting.clone(), kind.to_string()))
+fn panels(context: &PaperContext, outcomes: &Outcomes, drawn: &mut Drawn) {
+    drawn.bars("(a), (b) IOPS relative to DFTL", ["", "IOPS relative to DFTL"], |point| {
+        let kinds = [(WRITES_BY, "writes"), (READS_BY, "reads")];
+        let (_, kind) = kinds.into_iter().find(|(name, _)| *name == point.series)?;
+        Some((point.setting.clone(), kind.to_string()))
+    });
+    for input in context.inputs("fio mixed") {
+        let mut chart = |title: &str, y, read: fn(&Measured) -> Vec<(f64, f64)>| {
+            let curves = SYSTEMS.into_iter().filter_map(|system| {
+                let points = read(outcomes.get(&run(context, system, input))?);
+                Some(Curve { name: system.to_string(), points })
             });
-            let chart = |title: &str, y, read: fn(&Measured) -> Vec<(f64, f64)>| Curves {
-                title: title.to_string(),
-                x: "time, s",
-                x_log: false,
-                y,
-                is_scattered: false,
-                input: input.shown.clone(),
-                curves: SYSTEMS
-                    .into_iter()
-                    .filter_map(|system| {
-                        let points = read(outcomes.get(&run(context, system, input))?);
-                        Some(Curve { name: system.to_string(), points })
-                    })
-                    .collect(),
-            };
-            drawn
-                .curves
-                .push(chart("(a) writes over time", "write IOPS, thousands", |run| rate_over_time(run, "write")));
-            drawn.curves.push(chart("(b) reads over time", "read IOPS, thousands", |run| rate_over_time(run, "read")));
-            drawn.curves.push(chart("(c) slowest read of each interval", "read latency, ms", |run| {
-                over_time(run, "latency_by_op.read.latency_max_ns").into_iter().map(|(at, ns)| (at, ns / 1e6)).collect()
-            }));
-        }
-        drawn
+            drawn.chart(title, Scale::Linear, ["time, s", y], &input.shown, curves);
+        };
+        chart("(a) writes over time", "write IOPS, thousands", |run| rate_over_time(run, "write"));
+        chart("(b) reads over time", "read IOPS, thousands", |run| rate_over_time(run, "read"));
+        chart("(c) slowest read of each interval", "read latency, ms", |run| {
+            over_time(run, "latency_by_op.read.latency_max_ns").into_iter().map(|(at, ns)| (at, ns / 1e6)).collect()
+        });
     }
 }
 

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::common::{DRIVE, MAP_PAGE, cache_of, over_time as timeline};
-use crate::frame::{Curve, Curves, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Phase, Run, point};
-
-pub(super) struct Figure12;
+use crate::frame::{Content, Curve, Drawn, Figure, Input, Measured, Outcomes, PaperContext, Phase, Run, Scale, point};
 
 /// A system that is compared.
 struct System {
@@ -150,102 +148,87 @@ fn run(context: &PaperContext, system: &System, input: &Input) -> Option<Run> {
     })
 }
 
-impl Figure for Figure12 {
-    fn id(&self) -> &'static str {
-        "figure12"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure12",
+    title: "ext4 and F2FS",
+    about: "One programme, recorded on each file system: 1,024 files are written and a fifth of their data is updated \
+            at random; then fio writes 4 KB at random with a sync every 64 writes, 256 files are written and 256 \
+            others read in order, and all are read at random. Each recording is replayed whole with 32 requests in \
+            flight. Rates are the program's: its bytes by the time that the file system's requests took. The cache \
+            holds one part in 32 of the map, as in the paper's fio, and at least 64 KB. The log is 64 times as large, \
+            as in the paper (4 MB beside 64 KB); with 64 MB it is out of proportion. SSR: F2FS has no free segments \
+            left and reuses slack space, from the 14th of 20 parts on. Map in RAM is not in the paper.",
+    differs: "",
+    series: &[
+        PHASES[0],
+        BY_DFTL,
+        SSR_BY_BEFORE,
+        MAP_READS,
+        MAP_READS_SSR,
+        PHASES[1],
+        PHASES[2],
+        PHASES[3],
+        REQUESTS,
+        BY_EXT4[0].1,
+        BY_EXT4[1].1,
+        BY_EXT4[2].1,
+    ],
+    content: Content::Own { runs, draw },
+};
 
-    fn title(&self) -> &'static str {
-        "ext4 and F2FS"
-    }
+fn runs(context: &PaperContext) -> Vec<Run> {
+    context
+        .inputs(GROUP)
+        .flat_map(|input| SYSTEMS.iter().filter_map(move |system| run(context, system, input)))
+        .collect()
+}
 
-    fn about(&self) -> &'static str {
-        "One programme, recorded on each file system: 1,024 files are written and a fifth of their data is updated at random; then fio \
-         writes 4 KB at random with a sync every 64 writes, 256 files are written and 256 others read in order, and all are read at \
-         random. Each recording is replayed whole with 32 requests in flight. Rates are the program's: its bytes by the time that the file \
-         system's requests took. The cache holds one part in 32 of the map, as in the paper's fio, and at least 64 KB. The log is 64 \
-         times as large, as in the paper (4 MB beside 64 KB); with 64 MB it is out of proportion. SSR: F2FS has no free segments left and \
-         reuses slack space, from the 14th of 20 parts on. Map in RAM is not in the paper."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &[
-            PHASES[0],
-            BY_DFTL,
-            SSR_BY_BEFORE,
-            MAP_READS,
-            MAP_READS_SSR,
-            PHASES[1],
-            PHASES[2],
-            PHASES[3],
-            REQUESTS,
-            BY_EXT4[0].1,
-            BY_EXT4[1].1,
-            BY_EXT4[2].1,
-        ]
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        context
-            .inputs(GROUP)
-            .flat_map(|input| SYSTEMS.iter().filter_map(move |system| run(context, system, input)))
-            .collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        let measured = |system: &System, input: &Input| outcomes.get(&run(context, system, input)?);
-        let baseline = context.inputs(GROUP).find(|input| input.stands_for == BASELINE);
-        let rate_of = |system: &System, input: &Input, name: &str| whole(measured(system, input)?, phase(input, name)?);
-        let (mut curves, mut files) = (Vec::new(), Vec::new());
-        for input in context.inputs(GROUP) {
-            files.push(input.shown.clone());
-            for system in &SYSTEMS {
-                let Some(run) = measured(system, input) else { continue };
-                let mut draw = |series: &'static str, value: Option<f64>, unit: &'static str| {
-                    drawn.points.extend(value.map(|value| point(input, "", system.name, series, value, unit)));
-                };
-                let by = |name: &str, other: Option<f64>| Some(rate_of(system, input, name)? / other?);
-                let random_write = phase(input, RANDOM_WRITE);
-                draw(PHASES[0], rate_of(system, input, PHASES[0]), "MB/s");
-                draw(BY_DFTL, by(RANDOM_WRITE, rate_of(&SYSTEMS[0], input, RANDOM_WRITE)), "x");
-                draw(SSR_BY_BEFORE, random_write.and_then(|phase| ssr_by_before(run, phase)), "x");
-                draw(MAP_READS, random_write.and_then(|phase| map_reads(run, phase, BEFORE_SSR)), "");
-                draw(MAP_READS_SSR, random_write.and_then(|phase| map_reads(run, phase, IN_SSR)), "");
-                for name in &PHASES[1..] {
-                    draw(name, rate_of(system, input, name), "MB/s");
-                }
-                draw(REQUESTS, run.number("throughput.iops").map(|rate| rate / 1e3), "K");
-                for (name, series) in BY_EXT4 {
-                    let ext4 = baseline.filter(|ext4| ext4.name != input.name);
-                    draw(series, by(name, ext4.and_then(|ext4| rate_of(system, ext4, name))), "x");
-                }
-                let points = random_write.map(|phase| over_time(run, phase)).unwrap_or_default();
-                curves.push(Curve { name: format!("{}, {}", input.name, system.name), points });
+fn draw(context: &PaperContext, outcomes: &Outcomes) -> Drawn {
+    let mut drawn = Drawn::default();
+    let measured = |system: &System, input: &Input| outcomes.get(&run(context, system, input)?);
+    let baseline = context.inputs(GROUP).find(|input| input.stands_for == BASELINE);
+    let rate_of = |system: &System, input: &Input, name: &str| whole(measured(system, input)?, phase(input, name)?);
+    let (mut curves, mut files) = (Vec::new(), Vec::new());
+    for input in context.inputs(GROUP) {
+        files.push(input.shown.clone());
+        for system in &SYSTEMS {
+            let Some(run) = measured(system, input) else { continue };
+            let mut draw = |series: &'static str, value: Option<f64>, unit: &'static str| {
+                drawn.points.extend(value.map(|value| point(input, "", system.name, series, value, unit)));
+            };
+            let by = |name: &str, other: Option<f64>| Some(rate_of(system, input, name)? / other?);
+            let random_write = phase(input, RANDOM_WRITE);
+            draw(PHASES[0], rate_of(system, input, PHASES[0]), "MB/s");
+            draw(BY_DFTL, by(RANDOM_WRITE, rate_of(&SYSTEMS[0], input, RANDOM_WRITE)), "x");
+            draw(SSR_BY_BEFORE, random_write.and_then(|phase| ssr_by_before(run, phase)), "x");
+            draw(MAP_READS, random_write.and_then(|phase| map_reads(run, phase, BEFORE_SSR)), "");
+            draw(MAP_READS_SSR, random_write.and_then(|phase| map_reads(run, phase, IN_SSR)), "");
+            for name in &PHASES[1..] {
+                draw(name, rate_of(system, input, name), "MB/s");
             }
+            draw(REQUESTS, run.number("throughput.iops").map(|rate| rate / 1e3), "K");
+            for (name, series) in BY_EXT4 {
+                let ext4 = baseline.filter(|ext4| ext4.name != input.name);
+                draw(series, by(name, ext4.and_then(|ext4| rate_of(system, ext4, name))), "x");
+            }
+            let points = random_write.map(|phase| over_time(run, phase)).unwrap_or_default();
+            curves.push(Curve { name: format!("{}, {}", input.name, system.name), points });
         }
-        drawn.bars("(b) rates of the four phases", ["", "MB/s"], |point| {
-            let system = format!("{}, {}", point.workload, point.setting);
-            PHASES.contains(&point.series).then(|| (system, point.series.to_string()))
-        });
-        drawn.bars("random writes relative to DFTL", ["", "relative to DFTL"], |point| {
-            (point.series == BY_DFTL).then(|| (point.setting.clone(), point.workload.clone()))
-        });
-        drawn.bars("F2FS relative to ext4", ["", "relative to ext4"], |point| {
-            let phase = point.series.strip_suffix(" relative to ext4")?;
-            Some((point.setting.clone(), phase.to_string()))
-        });
-        drawn.curves.push(Curves {
-            title: "(a) random writes over time".to_string(),
-            x: "time, s",
-            x_log: false,
-            y: "written by fio, MB/s",
-            is_scattered: false,
-            input: files.join(", "),
-            curves,
-        });
-        drawn
     }
+    drawn.bars("(b) rates of the four phases", ["", "MB/s"], |point| {
+        let system = format!("{}, {}", point.workload, point.setting);
+        PHASES.contains(&point.series).then(|| (system, point.series.to_string()))
+    });
+    drawn.bars("random writes relative to DFTL", ["", "relative to DFTL"], |point| {
+        (point.series == BY_DFTL).then(|| (point.setting.clone(), point.workload.clone()))
+    });
+    drawn.bars("F2FS relative to ext4", ["", "relative to ext4"], |point| {
+        let phase = point.series.strip_suffix(" relative to ext4")?;
+        Some((point.setting.clone(), phase.to_string()))
+    });
+    let axes = ["time, s", "written by fio, MB/s"];
+    drawn.chart("(a) random writes over time", Scale::Linear, axes, &files.join(", "), curves);
+    drawn
 }
 
 #[cfg(test)]

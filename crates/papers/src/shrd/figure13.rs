@@ -1,60 +1,37 @@
 //! Figure 13: SHRD's rate by the size of the log.
 
-use super::common::{Column, DRIVE, columns, misses_a_write, share_of_driver, sized, write_rate};
-use crate::frame::{Drawn, Figure, Input, Outcomes, PaperContext, Run, Scale, leading_number, names};
-
-pub(super) struct Figure13;
+use super::common::{DRIVE, MAP_PAGES_A_REMAP, MISSES, WRITE_AMPLIFICATION, WRITE_RATE, sized};
+use crate::frame::{
+    Column, Content, Drawn, Figure, Label, Outcomes, PaperContext, Reading, Row, Scale, leading_number, names,
+};
 
 /// Sizes of the random-write log buffer, MB; the text says 1 to 256.
 const SIZES: [u64; 5] = [1, 4, 16, 64, 256];
 
-const COLUMNS: [Column; 4] = [
-    ("write IOPS", "K", write_rate),
-    ("map misses per write", "", misses_a_write),
-    ("map pages per remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps")),
-    ("write amplification", "", |run| run.number("write_amplification.total")),
-];
+const COLUMNS: [Column<Reading>; 4] = [WRITE_RATE, MISSES, MAP_PAGES_A_REMAP, WRITE_AMPLIFICATION];
 
-fn run(context: &PaperContext, input: &Input, size: u64) -> Run {
-    context.run(DRIVE, "SHRD", input, "").with(format!("ftl.rwlb={}", sized(context, size)))
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure13",
+    title: "SHRD's rate, by the size of the random-write log buffer",
+    about: "fio's random writes. The paper: the rate rises with the log, and saturates.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels },
+};
+
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let row = |input, size| {
+        let run = context.run(DRIVE, "SHRD", input, "").with(format!("ftl.rwlb={}", sized(context, size)));
+        Label::of(input, "", format!("{size} MB")).row(&run, &COLUMNS)
+    };
+    context.inputs("fio").flat_map(|input| SIZES.map(|size| row(input, size))).collect()
 }
 
-impl Figure for Figure13 {
-    fn id(&self) -> &'static str {
-        "figure13"
-    }
-
-    fn title(&self) -> &'static str {
-        "SHRD's rate, by the size of the random-write log buffer"
-    }
-
-    fn about(&self) -> &'static str {
-        "fio's random writes. The paper: the rate rises with the log, and saturates."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
-        &NAMES
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        context.inputs("fio").flat_map(|input| SIZES.map(|setting| run(context, input, setting))).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for input in context.inputs("fio") {
-            for setting in SIZES {
-                let name = format!("{setting} MB");
-                columns(&mut drawn, outcomes, (&run(context, input, setting), input, &name), &COLUMNS);
-            }
-        }
-        for (series, y) in [("write IOPS", "write IOPS, thousands"), ("map misses per write", "map misses per write")] {
-            drawn.lines(series, Scale::Log, ["random-write log buffer, MB", y], |point| {
-                let size = leading_number(&point.setting).filter(|_| point.series == series)?;
-                Some((point.workload.clone(), size))
-            });
-        }
-        drawn
+fn panels(_context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
+    for (series, y) in [(WRITE_RATE.0, "write IOPS, thousands"), (MISSES.0, MISSES.0)] {
+        drawn.lines(series, Scale::Log, ["random-write log buffer, MB", y], |point| {
+            let size = leading_number(&point.setting).filter(|_| point.series == series)?;
+            Some((point.workload.clone(), size))
+        });
     }
 }

@@ -1,14 +1,14 @@
 //! Section 4.5: how long autoremap takes that follows a power cut, for a full log.
 
+use std::error::Error;
+
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Data, Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
 use ssdlab_host::{Device, Host, Member};
 
 use super::common::DRIVE;
-use crate::frame::{Drawn, Figure, Outcomes, PaperContext, Point, Run};
-
-pub(super) struct Section4;
+use crate::frame::{Column, Content, Drawn, Figure, Label, Made, PaperContext, names};
 
 /// Bytes of the log (section 4.5), and of a write.
 const LOG: u64 = 64 << 20;
@@ -31,11 +31,11 @@ fn scattered(number: u64, units: u64) -> Request {
 }
 
 /// Fills the log through the driver, 32 writes at a time, and cuts the power.
-fn scan(config: &DriveConfig) -> Result<Scan, String> {
+fn scan(config: &DriveConfig) -> Result<Scan, Box<dyn Error>> {
     let options = Options { seed: 1, contents: Contents::Nothing };
-    let new = || Drive::new(config, options).map_err(|error| error.to_string());
-    let host = Host::parse("[[layer]]\nkind = \"shrd\"\n", "section4").map_err(|error| error.to_string())?;
-    let mut stack = host.build(vec![Member::of("section4", new()?, options)]).map_err(|error| error.to_string())?;
+    let new = || Drive::new(config, options);
+    let host = Host::parse("[[layer]]\nkind = \"shrd\"\n", "section4")?;
+    let mut stack = host.build(vec![Member::of("section4", new()?, options)])?;
     let units = LOG / WRITE;
     for first in (0..units).step_by(32) {
         for number in first..(first + 32).min(units) {
@@ -47,7 +47,7 @@ fn scan(config: &DriveConfig) -> Result<Scan, String> {
     drain(&mut *stack);
     let drive = std::mem::replace(stack.parts_mut().remove(0).drive, new()?);
     let flash = drive.power_cut();
-    let (_, recovery) = Drive::recover(config, options, flash).map_err(|error| error.to_string())?;
+    let (_, recovery) = Drive::recover(config, options, flash)?;
     let timing = &config.flash.timing;
     let reads = timing.read.iter().map(|read| read.max.0).sum::<u64>() / timing.read.len() as u64;
     // On the channel only the OOB area goes, which is short beside the array read.
@@ -62,61 +62,31 @@ fn drain(stack: &mut dyn Device) {
     stack.completions().clear();
 }
 
-const PAGES: &str = "pages read";
-const SIDE_BY_SIDE: &str = "dies side by side";
-const IN_SERIES: &str = "one page after another";
+const COLUMNS: [Column<Scan>; 3] = [
+    ("pages read", "", |scan| Some(scan.pages as f64)),
+    ("dies side by side", "s", |scan| Some(scan.side_by_side.0 as f64 / 1e9)),
+    ("one page after another", "s", |scan| Some(scan.in_series.0 as f64 / 1e9)),
+];
 
-impl Figure for Section4 {
-    fn id(&self) -> &'static str {
-        "section4"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "section4",
+    title: "autoremap after a power cut",
+    about: "The log of 64 MB is filled with writes of 4 KB through the driver, and the power goes. Recovery reads the \
+            OOB areas of the log's pages and of the map's. The paper's controller reads one page after another, or \
+            this is how its bound comes about: 8,192 pages of 85 us.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Facts(draw),
+};
 
-    fn title(&self) -> &'static str {
-        "autoremap after a power cut"
-    }
-
-    fn about(&self) -> &'static str {
-        "The log of 64 MB is filled with writes of 4 KB through the driver, and the power goes. Recovery reads the OOB areas of the log's pages and \
-         of the map's. The paper's controller reads one page after another, or this is how its bound comes about: 8,192 pages of 85 us."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &[PAGES, SIDE_BY_SIDE, IN_SERIES]
-    }
-
-    fn runs(&self, _scene: &PaperContext) -> Vec<Run> {
-        Vec::new()
-    }
-
-    fn draw(&self, context: &PaperContext, _outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        let keys = ["ftl.design=shrd", "buffer.policy=none"];
-        let scanned =
-            context.variant(DRIVE, "SHRD", &keys).map_err(|error| error.to_string()).and_then(|config| scan(&config));
-        match scanned {
-            Err(why) => drawn.remarks.push(why),
-            Ok(scan) => {
-                let seconds = |time: Nanos| time.0 as f64 / 1e9;
-                let values = [
-                    (PAGES, scan.pages as f64, ""),
-                    (SIDE_BY_SIDE, seconds(scan.side_by_side), "s"),
-                    (IN_SERIES, seconds(scan.in_series), "s"),
-                ];
-                drawn.points.extend(values.map(|(series, value, unit)| Point {
-                    workload: "a full log".to_string(),
-                    page_size: String::new(),
-                    setting: String::new(),
-                    series,
-                    value,
-                    unit,
-                    input: "4 KB writes through the driver".to_string(),
-                    stands_for: "section 4.5".to_string(),
-                    events: None,
-                }));
-            }
-        }
-        drawn
-    }
+fn draw(context: &PaperContext) -> Made {
+    let keys = ["ftl.design=shrd", "buffer.policy=none"];
+    let scan = scan(&context.variant(DRIVE, "SHRD", &keys)?)?;
+    let input = "4 KB writes through the driver".to_string();
+    let label = Label { input, ..Label::described("a full log", "", "section 4.5") };
+    let mut drawn = Drawn::default();
+    drawn.columns(&label, &scan, &COLUMNS);
+    Ok(drawn)
 }
 
 #[cfg(test)]

@@ -1,21 +1,17 @@
 //! Sweeps beside Figure 7: what the drive and the driver make of fio's random writes when one of their settings is another.
 
-use super::common::{Column, DRIVE, columns, misses_a_write, write_amplification, write_rate};
-use crate::frame::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
+use super::common::{DRIVE, MISSES, WRITE_AMPLIFICATION, WRITE_RATE};
+use crate::frame::{Column, Content, Figure, Label, Measured, PaperContext, Reading, Row, Run, names};
 
-pub(super) struct Sweeps;
-
-/// DFTL's columns, and SHRD's.
-const OF_DFTL: [Column; 3] = [
-    ("write IOPS, DFTL", "K", write_rate),
-    ("map misses per write, DFTL", "", misses_a_write),
-    ("write amplification, DFTL", "", write_amplification),
-];
-const OF_SHRD: [Column; 4] = [
-    ("write IOPS, SHRD", "K", write_rate),
-    ("map misses per write, SHRD", "", misses_a_write),
-    ("write amplification, SHRD", "", write_amplification),
-    ("map pages per remap", "", map_pages_a_remap),
+/// DFTL's columns, then SHRD's.
+const COLUMNS: [Column<Reading>; 7] = [
+    ("write IOPS, DFTL", WRITE_RATE.1, WRITE_RATE.2),
+    ("map misses per write, DFTL", MISSES.1, MISSES.2),
+    ("write amplification, DFTL", WRITE_AMPLIFICATION.1, WRITE_AMPLIFICATION.2),
+    ("write IOPS, SHRD", WRITE_RATE.1, WRITE_RATE.2),
+    ("map misses per write, SHRD", MISSES.1, MISSES.2),
+    ("write amplification, SHRD", WRITE_AMPLIFICATION.1, WRITE_AMPLIFICATION.2),
+    ("map pages per remap", "", |run| map_pages_a_remap(run)),
 ];
 
 /// What both drives are given: what it is called, and the keys.
@@ -63,55 +59,31 @@ fn map_pages_a_remap(run: &Measured) -> Option<f64> {
     run.number("design.remap_map_pages").map(|pages| pages / remaps)
 }
 
-/// A row's runs: its name, and those of DFTL and SHRD that it has.
-fn rows(context: &PaperContext, input: &Input) -> Vec<(&'static str, Option<Run>, Run)> {
-    let run =
-        |system, keys: &[&str]| keys.iter().fold(context.run(DRIVE, system, input, ""), |run, key| run.with(*key));
-    let of_drives = DRIVES.into_iter().map(|(name, keys)| (name, Some(run("DFTL", keys)), run("SHRD", keys)));
-    let of_drivers =
-        DRIVERS.into_iter().map(|(name, host)| (name, None, Run { host: Some(host.to_string()), ..run("SHRD", &[]) }));
-    of_drives.chain(of_drivers).collect()
-}
+pub(super) static FIGURE: Figure = Figure {
+    id: "sweeps",
+    title: "what settings of the drive and of the driver do to fio's random writes, with a cache of 1 MB",
+    about: "Each row changes one setting from the first row's, which is Figure 7's with 1 MB. A map page is at most a \
+            page of flash, so larger ones come with larger pages of flash, and blocks of as many bytes as before; the \
+            last rows change both, since Table 2's map pages per remap need such pages and the paper's factor needs \
+            misses that wait for each other. Map pages a remap: counted by the drive, in map pages of the row's size.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels: |_, _, _| {} },
+};
 
-impl Figure for Sweeps {
-    fn id(&self) -> &'static str {
-        "sweeps"
-    }
-
-    fn title(&self) -> &'static str {
-        "what settings of the drive and of the driver do to fio's random writes, with a cache of 1 MB"
-    }
-
-    fn about(&self) -> &'static str {
-        "Each row changes one setting from the first row's, which is Figure 7's with 1 MB. A map page is at most a page of flash, so larger ones \
-         come with larger pages of flash, and blocks of as many bytes as before; the last rows change both, since Table 2's map pages per remap need \
-         such pages and the paper's factor needs misses that wait for each other. Map pages a remap: counted by the drive, in map pages of \
-         the row's size."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        const DFTL: [&str; OF_DFTL.len()] = names(&OF_DFTL);
-        const SHRD: [&str; OF_SHRD.len()] = names(&OF_SHRD);
-        const NAMES: [&str; 7] = [DFTL[0], DFTL[1], DFTL[2], SHRD[0], SHRD[1], SHRD[2], SHRD[3]];
-        &NAMES
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        let of_input =
-            |input| rows(context, input).into_iter().flat_map(|(_, dftl, shrd)| dftl.into_iter().chain([shrd]));
-        context.inputs("fio").flat_map(of_input).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for input in context.inputs("fio") {
-            for (name, dftl, shrd) in rows(context, input) {
-                if let Some(dftl) = dftl {
-                    columns(&mut drawn, outcomes, (&dftl, input, name), &OF_DFTL);
-                }
-                columns(&mut drawn, outcomes, (&shrd, input, name), &OF_SHRD);
-            }
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for input in context.inputs("fio") {
+        let run = |system, keys| context.run(DRIVE, system, input, "").with_all(keys);
+        for (name, keys) in DRIVES {
+            let label = Label::of(input, "", name);
+            rows.push(label.row(&run("DFTL", keys), &COLUMNS[..3]));
+            rows.push(label.row(&run("SHRD", keys), &COLUMNS[3..]));
         }
-        drawn
+        for (name, host) in DRIVERS {
+            let run = Run { host: Some(host.to_string()), ..run("SHRD", &[]) };
+            rows.push(Label::of(input, "", name).row(&run, &COLUMNS[3..]));
+        }
     }
+    rows
 }

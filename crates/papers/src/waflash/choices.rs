@@ -1,10 +1,8 @@
 //! What the paper leaves open, and what difference it makes: the drive's age, the transfer time of larger pages, the
 //! queue, and how MV-FTL merges and compacts.
 
-use super::common::{figure, flash_writes, less, mean_latency, point, replays};
-use crate::frame::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run};
-
-pub(super) struct Choices;
+use super::common::{flash_writes, mean_latency, mean_us, replays};
+use crate::frame::{Column, Content, Figure, Label, PaperContext, Preparation, Reading, Row, names};
 
 /// A choice. The first of a page size is the one that all figures have.
 struct Choice {
@@ -36,68 +34,42 @@ const CHOICES: [Choice; 11] = [
 /// What is chosen of the paper's workloads: one with few unaligned writes, one where most are, and one of half pages.
 const TOLD_BY: [&str; 3] = ["MSNFS model", "RA model", "Web model"];
 
-impl Figure for Choices {
-    fn id(&self) -> &'static str {
-        "choices"
-    }
+/// Columns; the first is of the baseline alone.
+const COLUMNS: [Column<Reading>; 3] = [
+    ("Baseline", "us", |run| mean_us(run)),
+    ("gain of WAFLASH", "%", |run| run.less(mean_latency)),
+    ("flash writes more", "%", |run| run.more(flash_writes)),
+];
 
-    fn title(&self) -> &'static str {
-        "what the paper leaves open, and what it changes"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "choices",
+    title: "what the paper leaves open, and what it changes",
+    about: "The drive's age: everywhere else all that a trace touches was written before, so that a partial page has \
+            an old version; on an empty drive the first write of a page needs no read, and on a full one all other \
+            pages hold data, too. The transfer time: Table 1 has one for all page sizes; here larger pages take longer \
+            in proportion. The commands that the drive takes at a time, 32 everywhere else. Of MV-FTL: whether \
+            versions are merged when the drive is idle; whether a mask that is none of the patterns may be a version, \
+            too; whether a compacted page has its index in its first sector (Figure 7) or in its OOB area (section 5.6 \
+            allows both); how large a region is, 1 MB everywhere else.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels: |_, _, _| {} },
+};
 
-    fn about(&self) -> &'static str {
-        "The drive's age: everywhere else all that a trace touches was written before, so that a partial page has an old \
-         version; on an empty drive the first write of a page needs no read, and on a full one all other pages hold data, \
-         too. The transfer time: Table 1 has one for all page sizes; here larger pages take longer in proportion. The \
-         commands that the drive takes at a time, 32 everywhere else. Of MV-FTL: whether versions are merged when the drive \
-         is idle; whether a mask that is none of the patterns may be a version, too; whether a compacted page has its index in \
-         its first sector (Figure 7) or in its OOB area (section 5.6 allows both); how large a region is, 1 MB everywhere else."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &["Baseline", "gain of WAFLASH", "flash writes more"]
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        let mut runs = Vec::new();
-        for (input, choice, replay, _) in cases(context) {
-            runs.extend(["Baseline", "WAFLASH"].map(|variant| run(context, variant, input, choice, &replay)));
-        }
-        runs
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for (input, choice, replay, how) in cases(context) {
-            let setting = format!("{how}, {}", choice.name);
-            let run = |variant| run(context, variant, input, choice, &replay);
-            if let Some(value) = figure(outcomes, &run("Baseline"), mean_latency) {
-                drawn.points.push(point(input, choice.page, &setting, "Baseline", value / 1e3, "us"));
-            }
-            if let Some(value) = less(outcomes, &run("Baseline"), &run("WAFLASH"), mean_latency) {
-                drawn.points.push(point(input, choice.page, &setting, "gain of WAFLASH", value, "%"));
-            }
-            if let Some(value) = less(outcomes, &run("Baseline"), &run("WAFLASH"), flash_writes) {
-                // Not minus zero.
-                drawn.points.push(point(input, choice.page, &setting, "flash writes more", 0.0 - value, "%"));
-            }
-        }
-        drawn
-    }
-}
-
-fn cases(context: &PaperContext) -> Vec<(&Input, &'static Choice, String, &'static str)> {
-    let mut cases = Vec::new();
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let mut rows = Vec::new();
     for input in TOLD_BY.iter().filter_map(|name| context.input(name)).chain(context.inputs("excerpt").take(1)) {
         for (replay, how) in replays(context, input) {
-            cases.extend(CHOICES.iter().map(|choice| (input, choice, replay.clone(), how)));
+            for choice in &CHOICES {
+                let [base, ours] = ["Baseline", "WAFLASH"].map(|variant| {
+                    let alone = if variant == "WAFLASH" { choice.waflash } else { &[] };
+                    let run = context.run(choice.page, variant, input, &replay).prepared(choice.age);
+                    run.with_all(choice.drive).with_all(alone)
+                });
+                let label = Label::of(input, choice.page, format!("{how}, {}", choice.name));
+                rows.extend([label.row(&base, &COLUMNS[..1]), label.row(&ours, &COLUMNS[1..]).against(&base)]);
+            }
         }
     }
-    cases
-}
-
-fn run(context: &PaperContext, variant: &str, input: &Input, choice: &Choice, replay: &str) -> Run {
-    let run = context.run(choice.page, variant, input, replay).prepared(choice.age);
-    let alone = if variant == "WAFLASH" { choice.waflash } else { &[] };
-    choice.drive.iter().chain(alone).fold(run, |run, set| run.with(*set))
+    rows
 }

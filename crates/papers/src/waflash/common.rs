@@ -1,6 +1,6 @@
 //! What several figures need: the workloads, the two ways of sending them, gains, and where results have a figure.
 
-use crate::frame::{Input, Measured, Outcomes, PaperContext, Run};
+use crate::frame::{Input, Measured, PaperContext};
 
 pub(super) use crate::frame::point;
 
@@ -66,33 +66,14 @@ pub(super) fn sent_papers(context: &PaperContext) -> Vec<(&Input, String, &'stat
     sent(context).into_iter().filter(|(input, _, _)| input.group == "paper").collect()
 }
 
-/// The runs of `variants` at one page size, for every workload and way of sending it.
-pub(super) fn runs_at(context: &PaperContext, page: &str, variants: &[&str]) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for (input, replay, _) in sent(context) {
-        runs.extend(variants.iter().map(|variant| context.run(page, variant, input, &replay)));
-    }
-    runs
-}
-
-/// A figure of a run, if the run has ended and has it.
-pub(super) fn figure(outcomes: &Outcomes, run: &Run, read: fn(&Measured) -> Option<f64>) -> Option<f64> {
-    outcomes.get(run).and_then(read)
-}
-
-/// By how much less `ours` is than `base`, per cent of `base`.
-pub(super) fn less_percent(base: f64, ours: f64) -> Option<f64> {
-    (base > 0.0).then(|| 100.0 * (base - ours) / base)
-}
-
-/// By how much less a figure of the run `ours` is than that of `base`, per cent.
-pub(super) fn less(outcomes: &Outcomes, base: &Run, ours: &Run, read: fn(&Measured) -> Option<f64>) -> Option<f64> {
-    less_percent(figure(outcomes, base, read)?, figure(outcomes, ours, read)?)
-}
-
 /// Mean latency of all requests, flushes too, nanoseconds.
 pub(super) fn mean_latency(measured: &Measured) -> Option<f64> {
     measured.number("latency_ns.all.mean")
+}
+
+/// Mean latency of all requests, microseconds.
+pub(super) fn mean_us(measured: &Measured) -> Option<f64> {
+    mean_latency(measured).map(|ns| ns / 1e3)
 }
 
 /// 95th percentile of the latency of all requests, nanoseconds.
@@ -103,11 +84,6 @@ pub(super) fn p95_latency(measured: &Measured) -> Option<f64> {
 /// Partial pages written to flash.
 pub(super) fn partial_page_writes(measured: &Measured) -> Option<f64> {
     measured.number("design.partial_page_writes").or_else(|| measured.number("buffer.partial_pages"))
-}
-
-/// What WAFLASH acts on in a run, by which its values are judged: partial pages that the baseline writes.
-pub(super) fn events(outcomes: &Outcomes, base: &Run) -> Option<f64> {
-    figure(outcomes, base, partial_page_writes)
 }
 
 /// Reads that only partial pages cause: at writing (read-modify-write, merges) and, with several versions, at reading.
@@ -146,14 +122,13 @@ mod tests {
         let mut compared = 0;
         for figure in PAPER.figures {
             for (all, part) in figure.runs(&whole).iter().zip(figure.runs(&middle)) {
-                let [all_of, part_of] = [(&whole, all), (&middle, &part)].map(|(context, run)| {
-                    context.config(run).unwrap_or_else(|error| panic!("{}: {error}", figure.id()))
-                });
-                assert_eq!((&all.input, all.preparation), (&part.input, part.preparation), "{}", figure.id());
-                assert_eq!(all_of.buffer.bytes, 4 * part_of.buffer.bytes, "{}: {part}", figure.id());
+                let [all_of, part_of] = [(&whole, all), (&middle, &part)]
+                    .map(|(context, run)| context.config(run).unwrap_or_else(|error| panic!("{}: {error}", figure.id)));
+                assert_eq!((&all.input, all.preparation), (&part.input, part.preparation), "{}", figure.id);
+                assert_eq!(all_of.buffer.bytes, 4 * part_of.buffer.bytes, "{}: {part}", figure.id);
                 let [blocks, of_part] = [all_of, part_of].map(|drive| drive.flash.geometry.blocks_per_plane);
-                let own = figure.id() == "figure17" || blocks == 80;
-                assert_eq!(blocks, if own { of_part } else { 4 * of_part }, "{}: {part}", figure.id());
+                let own = figure.id == "figure17" || blocks == 80;
+                assert_eq!(blocks, if own { of_part } else { 4 * of_part }, "{}: {part}", figure.id);
                 compared += 1;
             }
         }

@@ -1,121 +1,99 @@
 //! Figures 11 to 13: pages that the drive counts, for each part of WAFLASH.
 
-use super::common::{
-    PAGE, SETTINGS, additional_reads, events, figure, flash_writes, less, partial_page_writes, point, runs_at, sent,
-};
-use crate::frame::{Drawn, Figure, Measured, Outcomes, PaperContext, Run};
+use super::common::{PAGE, SETTINGS, additional_reads, flash_writes, partial_page_writes, sent};
+use crate::frame::{Column, Content, Drawn, Figure, Label, PaperContext, Reading, Row, names};
 
 /// Partial pages written to flash, which PC-LRU makes fewer.
-pub(super) static FIGURE11: Counted = Counted {
+pub(super) static FIGURE11: Figure = Figure {
     id: "figure11",
     title: "partial pages written to flash, pages of 8 KB",
     about: "Of the runs of Figure 8. A page counts that leaves the buffer with some of its sectors missing. Only the \
             buffer differs.",
-    series: &["Baseline", "PC-LRU", "MV-FTL", "WAFLASH", "fewer with PC-LRU", ALL.0],
-    differs: "PC-LRU delays where chips are busy: hardly at the true times, nearly always half loaded. Most of Web's are halves of a page \
-              whose other half soon comes.",
-    compared: ("fewer with PC-LRU", "Baseline", "PC-LRU"),
-    read: partial_page_writes,
+    series: &names(&PARTIAL),
+    differs: "PC-LRU delays where chips are busy: hardly at the true times, nearly always half loaded. Most of Web's \
+              are halves of a page whose other half soon comes.",
+    content: Content::Runs {
+        rows: |context| rows(context, &PARTIAL, ["Baseline", "PC-LRU"]),
+        panels: |_, _, drawn| panels(drawn, PARTIAL[4].0),
+    },
 };
 
 /// Reads that unaligned writes cause, which several versions make fewer.
-pub(super) static FIGURE12: Counted = Counted {
+pub(super) static FIGURE12: Figure = Figure {
     id: "figure12",
     title: "additional reads of flash, pages of 8 KB",
     about: "Of the runs of Figure 8: reads that a drive of aligned writes would not do. In the baseline the reads of \
-            read-modify-writes; with several versions those at merging and overwriting, and the second and further reads \
-            that a read of the host needs. The column PC-LRU tells what the buffer does alone.",
-    series: &["Baseline", "PC-LRU", "MV-FTL", "WAFLASH", "fewer with MV-FTL", ALL.0],
-    differs: "Without compaction only a run of more than half a page can be a version, so other partial pages are read and merged as in \
-              the baseline; all of WAFLASH saves 53.8 to 88.8 % on five of six models.",
-    compared: ("fewer with MV-FTL", "Baseline", "MV-FTL"),
-    read: additional_reads,
+            read-modify-writes; with several versions those at merging and overwriting, and the second and further \
+            reads that a read of the host needs. The column PC-LRU tells what the buffer does alone.",
+    series: &names(&READS),
+    differs: "Without compaction only a run of more than half a page can be a version, so other partial pages are read \
+              and merged as in the baseline; all of WAFLASH saves 53.8 to 88.8 % on five of six models.",
+    content: Content::Runs {
+        rows: |context| rows(context, &READS, ["Baseline", "MV-FTL"]),
+        panels: |_, _, drawn| panels(drawn, READS[4].0),
+    },
 };
 
 /// Pages written, which compaction makes fewer.
-pub(super) static FIGURE13: Counted = Counted {
+pub(super) static FIGURE13: Figure = Figure {
     id: "figure13",
     title: "pages written to flash, pages of 8 KB",
     about: "Of the runs of Figure 8: all pages programmed, for whatever cause. The paper compares the FTL with \
             compaction with the one without; the last column compares all of WAFLASH with the baseline.",
-    series: &["Baseline", "PC-LRU", "MV-FTL", "WAFLASH", "fewer with compaction", ALL.0],
-    differs: "At the true times the drive is idle after nearly every request and merges each version, with two reads and a program. MSNFS has \
-              few small partial pages, Web none that fit together.",
-    compared: ("fewer with compaction", "MV-FTL", "WAFLASH"),
-    read: flash_writes,
+    series: &names(&WRITES),
+    differs: "At the true times the drive is idle after nearly every request and merges each version, with two reads \
+              and a program. MSNFS has few small partial pages, Web none that fit together.",
+    content: Content::Runs {
+        rows: |context| rows(context, &WRITES, ["MV-FTL", "WAFLASH"]),
+        panels: |_, _, drawn| panels(drawn, WRITES[4].0),
+    },
 };
 
 const VARIANTS: [&str; 4] = ["Baseline", "PC-LRU", "MV-FTL", "WAFLASH"];
 
-/// A column: its name, the variant that is compared with, and the one compared.
-type Comparison = (&'static str, &'static str, &'static str);
+type Read = fn(&Reading) -> Option<f64>;
 
-const ALL: Comparison = ("WAFLASH against Baseline", "Baseline", "WAFLASH");
+const PARTIAL: [Column<Reading>; 6] =
+    columns("fewer with PC-LRU", |run| partial_page_writes(run), |run| run.less(partial_page_writes));
+const READS: [Column<Reading>; 6] =
+    columns("fewer with MV-FTL", |run| additional_reads(run), |run| run.less(additional_reads));
+const WRITES: [Column<Reading>; 6] =
+    columns("fewer with compaction", |run| flash_writes(run), |run| run.less(flash_writes));
 
-pub(super) struct Counted {
-    id: &'static str,
-    title: &'static str,
-    about: &'static str,
-    series: &'static [&'static str],
-    /// Why values lie outside what the paper says.
-    differs: &'static str,
-    /// What the paper compares.
-    compared: Comparison,
-    read: fn(&Measured) -> Option<f64>,
+/// What each variant counts, by how much less it is in what the paper compares, and in all of WAFLASH.
+const fn columns(compared: &'static str, count: Read, less: Read) -> [Column<Reading>; 6] {
+    [
+        (VARIANTS[0], "pages", count),
+        (VARIANTS[1], "pages", count),
+        (VARIANTS[2], "pages", count),
+        (VARIANTS[3], "pages", count),
+        (compared, "%", less),
+        ("WAFLASH against Baseline", "%", less),
+    ]
 }
 
-impl Figure for Counted {
-    fn id(&self) -> &'static str {
-        self.id
+fn rows(context: &PaperContext, columns: &'static [Column<Reading>; 6], [without, with]: [&str; 2]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (input, replay, setting) in sent(context) {
+        let run = |variant| context.run(PAGE, variant, input, &replay);
+        let label = Label::of(input, PAGE, setting);
+        rows.extend([0, 1, 2, 3].map(|index| label.row(&run(VARIANTS[index]), &columns[index..=index])));
+        let compared = [
+            label.row(&run(with), &columns[4..5]).against(&run(without)),
+            label.row(&run("WAFLASH"), &columns[5..]).against(&run("Baseline")),
+        ];
+        rows.extend(compared.map(|row| row.judged_by(&run("Baseline"), partial_page_writes)));
     }
+    rows
+}
 
-    fn title(&self) -> &'static str {
-        self.title
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn differs(&self) -> &'static str {
-        self.differs
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        self.series
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        runs_at(context, PAGE, &VARIANTS)
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(context) {
-            let run = |variant| context.run(PAGE, variant, input, &replay);
-            for variant in VARIANTS {
-                if let Some(value) = figure(outcomes, &run(variant), self.read) {
-                    drawn.points.push(point(input, PAGE, setting, variant, value, "pages"));
-                }
-            }
-            for (series, base, ours) in [self.compared, ALL] {
-                if let Some(value) = less(outcomes, &run(base), &run(ours), self.read) {
-                    let point = point(input, PAGE, setting, series, value, "%");
-                    drawn.points.push(point.of_events(events(outcomes, &run("Baseline"))));
-                }
-            }
-        }
-        let reduction = self.compared.0;
-        for setting in SETTINGS {
-            drawn.bars(format!("pages, {setting}"), ["", "pages"], |point| {
-                let shown = point.setting == setting && VARIANTS.contains(&point.series);
-                shown.then(|| (point.series.to_string(), point.workload.clone()))
-            });
-            drawn.bars(format!("{reduction}, {setting}"), ["", "reduced by, %"], |point| {
-                let shown = point.setting == setting && point.series == reduction;
-                shown.then(|| (reduction.to_string(), point.workload.clone()))
-            });
-        }
-        drawn
+fn panels(drawn: &mut Drawn, compared: &'static str) {
+    for setting in SETTINGS {
+        drawn.bars_of(format!("pages, {setting}"), "pages", |point| {
+            point.setting == setting && VARIANTS.contains(&point.series)
+        });
+        drawn.bars_of(format!("{compared}, {setting}"), "reduced by, %", |point| {
+            point.setting == setting && point.series == compared
+        });
     }
 }

@@ -1,76 +1,49 @@
 //! Figure 9: the distribution of latencies at 8 KB.
 
-use super::common::{PAGE, SETTINGS, events, less, mean_latency, p95_latency, point, runs_at, sent};
-use crate::frame::{Curve, Curves, Drawn, Figure, Outcomes, PaperContext, Run};
-
-pub(super) struct Figure09;
+use super::common::{PAGE, SETTINGS, mean_latency, p95_latency, partial_page_writes, sent};
+use crate::frame::{Column, Content, Curve, Drawn, Figure, Label, Outcomes, PaperContext, Reading, Row, Scale, names};
 
 const VARIANTS: [&str; 3] = ["Baseline", "PC-LRU", "WAFLASH"];
 
-impl Figure for Figure09 {
-    fn id(&self) -> &'static str {
-        "figure09"
-    }
+const COLUMNS: [Column<Reading>; 3] = [
+    ("mean gain", "%", |run| run.less(mean_latency)),
+    ("p95 gain", "%", |run| run.less(p95_latency)),
+    ("p95 gain over mean gain", "%", |run| Some(run.less(p95_latency)? - run.less(mean_latency)?)),
+];
 
-    fn title(&self) -> &'static str {
-        "latencies of all requests, pages of 8 KB"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure09",
+    title: "latencies of all requests, pages of 8 KB",
+    about: "From the runs of Figure 8. The first columns are by how much less WAFLASH's mean and 95th percentile are \
+            than the baseline's; the third is their difference in per cent points, which is what the text gives.",
+    differs: "At the true times nobody waits, and the tail is made of waiting; in MSNFS's bursts all requests wait \
+              alike.",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels },
+};
 
-    fn about(&self) -> &'static str {
-        "From the runs of Figure 8. The first columns are by how much less WAFLASH's mean and 95th percentile are than the \
-         baseline's; the third is their difference in per cent points, which is what the text gives."
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (input, replay, setting) in sent(context) {
+        let [base, pc_lru, ours] = VARIANTS.map(|variant| context.run(PAGE, variant, input, &replay));
+        let label = Label::of(input, PAGE, setting);
+        // Of PC-LRU there is a curve alone.
+        rows.extend([label.row(&base, &[]), label.row(&pc_lru, &[])]);
+        rows.push(label.row(&ours, &COLUMNS).against(&base).judged_by(&base, partial_page_writes));
     }
+    rows
+}
 
-    fn differs(&self) -> &'static str {
-        "At the true times nobody waits, and the tail is made of waiting; in MSNFS's bursts all requests wait alike."
+fn panels(context: &PaperContext, outcomes: &Outcomes, drawn: &mut Drawn) {
+    for (input, replay, setting) in sent(context) {
+        let curves = VARIANTS.into_iter().filter_map(|variant| {
+            let measured = outcomes.get(&context.run(PAGE, variant, input, &replay))?;
+            Some(Curve { name: variant.to_string(), points: measured.distribution("all")? })
+        });
+        let axes = ["latency (us)", "requests (%)"];
+        drawn.chart(format!("{}, {setting}", input.name), Scale::Log, axes, &input.shown, curves);
     }
-
-    fn series(&self) -> &'static [&'static str] {
-        &["mean gain", "p95 gain", "p95 gain over mean gain"]
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        runs_at(context, PAGE, &VARIANTS)
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(context) {
-            let base = context.run(PAGE, "Baseline", input, &replay);
-            let ours = context.run(PAGE, "WAFLASH", input, &replay);
-            let mean = less(outcomes, &base, &ours, mean_latency);
-            let p95 = less(outcomes, &base, &ours, p95_latency);
-            if let (Some(mean), Some(p95)) = (mean, p95) {
-                let gains = [("mean gain", mean), ("p95 gain", p95), ("p95 gain over mean gain", p95 - mean)];
-                let events = events(outcomes, &base);
-                let gains =
-                    gains.map(|(series, gain)| point(input, PAGE, setting, series, gain, "%").of_events(events));
-                drawn.points.extend(gains);
-            }
-            let curves: Vec<Curve> = VARIANTS
-                .into_iter()
-                .filter_map(|variant| {
-                    let measured = outcomes.get(&context.run(PAGE, variant, input, &replay))?;
-                    Some(Curve { name: variant.to_string(), points: measured.distribution("all")? })
-                })
-                .collect();
-            if !curves.is_empty() {
-                drawn.curves.push(Curves {
-                    title: format!("{}, {setting}", input.name),
-                    x: "latency (us)",
-                    x_log: true,
-                    y: "requests (%)",
-                    is_scattered: false,
-                    input: input.shown.clone(),
-                    curves,
-                });
-            }
-        }
-        for setting in SETTINGS {
-            drawn.bars(format!("gain of WAFLASH, {setting}"), ["", "latency reduced by, %"], |point| {
-                (point.setting == setting).then(|| (point.series.to_string(), point.workload.clone()))
-            });
-        }
-        drawn
+    for setting in SETTINGS {
+        drawn.bars_of(format!("gain of WAFLASH, {setting}"), "latency reduced by, %", |point| point.setting == setting);
     }
 }

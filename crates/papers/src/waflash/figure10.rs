@@ -1,73 +1,53 @@
 //! Figure 10: the share of partial pages in the buffer over time.
 
-use super::common::{PAGE, SETTINGS, events, point, runs_at, sent};
-use crate::frame::{Curve, Curves, Drawn, Figure, Measured, Outcomes, PaperContext, Run};
-
-pub(super) struct Figure10;
+use super::common::{PAGE, SETTINGS, partial_page_writes, sent};
+use crate::frame::{
+    Column, Content, Curve, Drawn, Figure, Label, Measured, Outcomes, PaperContext, Reading, Row, Scale, names,
+};
 
 const VARIANTS: [&str; 2] = ["Baseline", "PC-LRU"];
 
-impl Figure for Figure10 {
-    fn id(&self) -> &'static str {
-        "figure10"
-    }
+const COLUMNS: [Column<Reading>; 3] = [
+    ("Baseline", "%", |run| share(run)?.mean),
+    ("PC-LRU", "%", |run| share(run)?.mean),
+    ("PC-LRU over Baseline", "%", |run| Some(share(run)?.mean? - share(run.base()?)?.mean?)),
+];
 
-    fn title(&self) -> &'static str {
-        "share of partial pages in the buffer over time, pages of 8 KB"
-    }
+pub(super) static FIGURE: Figure = Figure {
+    id: "figure10",
+    title: "share of partial pages in the buffer over time, pages of 8 KB",
+    about: "Pages in the buffer that hold some and not all of their sectors, per cent of the pages in it. The values \
+            are means over the run's time from the moment on at which the buffer first was as full as it became; the \
+            difference is in per cent points.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels },
+};
 
-    fn about(&self) -> &'static str {
-        "Pages in the buffer that hold some and not all of their sectors, per cent of the pages in it. The values are means \
-         over the run's time from the moment on at which the buffer first was as full as it became; the difference is \
-         in per cent points."
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (input, replay, setting) in sent(context) {
+        let [base, ours] = VARIANTS.map(|variant| context.run(PAGE, variant, input, &replay));
+        let label = Label::of(input, PAGE, setting);
+        rows.extend([label.row(&base, &COLUMNS[..1]), label.row(&ours, &COLUMNS[1..2])]);
+        rows.push(label.row(&ours, &COLUMNS[2..]).against(&base).judged_by(&base, partial_page_writes));
     }
+    rows
+}
 
-    fn series(&self) -> &'static [&'static str] {
-        &["Baseline", "PC-LRU", "PC-LRU over Baseline"]
+fn panels(context: &PaperContext, outcomes: &Outcomes, drawn: &mut Drawn) {
+    for (input, replay, setting) in sent(context) {
+        let curves = VARIANTS.into_iter().filter_map(|variant| {
+            let share = share(outcomes.get(&context.run(PAGE, variant, input, &replay))?)?;
+            Some(Curve { name: variant.to_string(), points: share.points })
+        });
+        let axes = ["virtual time (s)", "partial pages (%)"];
+        drawn.chart(format!("{}, {setting}", input.name), Scale::Linear, axes, &input.shown, curves);
     }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        runs_at(context, PAGE, &VARIANTS)
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for (input, replay, setting) in sent(context) {
-            let mut means = Vec::new();
-            let mut curves = Vec::new();
-            for variant in VARIANTS {
-                let Some(line) = outcomes.get(&context.run(PAGE, variant, input, &replay)).and_then(share) else {
-                    continue;
-                };
-                if let Some(mean) = line.mean {
-                    drawn.points.push(point(input, PAGE, setting, variant, mean, "%"));
-                    means.push(mean);
-                }
-                curves.push(Curve { name: variant.to_string(), points: line.points });
-            }
-            if let [base, ours] = means[..] {
-                let point = point(input, PAGE, setting, "PC-LRU over Baseline", ours - base, "%");
-                drawn.points.push(point.of_events(events(outcomes, &context.run(PAGE, "Baseline", input, &replay))));
-            }
-            if !curves.is_empty() {
-                drawn.curves.push(Curves {
-                    title: format!("{}, {setting}", input.name),
-                    x: "virtual time (s)",
-                    x_log: false,
-                    y: "partial pages (%)",
-                    is_scattered: false,
-                    input: input.shown.clone(),
-                    curves,
-                });
-            }
-        }
-        for setting in SETTINGS {
-            drawn.bars(format!("mean once the buffer is full, {setting}"), ["", "partial pages, %"], |point| {
-                let shown = point.setting == setting && VARIANTS.contains(&point.series);
-                shown.then(|| (point.series.to_string(), point.workload.clone()))
-            });
-        }
-        drawn
+    for setting in SETTINGS {
+        drawn.bars_of(format!("mean once the buffer is full, {setting}"), "partial pages, %", |point| {
+            point.setting == setting && VARIANTS.contains(&point.series)
+        });
     }
 }
 

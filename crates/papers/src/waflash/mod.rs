@@ -20,70 +20,36 @@ mod load;
 mod section5_6;
 mod table01;
 
-use crate::frame::Paper;
-
-/// A file of the paper's folder.
-macro_rules! paper_file {
-    ($path:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/waflash/", $path))
-    };
-}
-
-/// A description that ships.
-macro_rules! device {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/", $name, ".toml")))
-    };
-}
-
-/// A file of published values.
-macro_rules! published {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/waflash/published/", $name)))
-    };
-}
+use crate::frame::{Paper, text, texts};
 
 /// The paper.
 pub(super) static PAPER: Paper = Paper {
     name: "waflash",
     title: "WAFLASH: Taming Unaligned Writes in Solid-State Disks",
-    experiment: paper_file!("experiment.toml"),
-    devices: &[device!("waflash-256g-4k"), device!("waflash-256g-8k"), device!("waflash-256g-16k")],
+    experiment: text!("papers/waflash/experiment.toml"),
+    devices: texts!("devices/" ".toml": "waflash-256g-4k" "waflash-256g-8k" "waflash-256g-16k"),
     files: &[],
     drives_are: "page",
-    published: &[
-        published!("table01.csv"),
-        published!("figure01.csv"),
-        published!("figure02.csv"),
-        published!("figure08.csv"),
-        published!("figure09.csv"),
-        published!("figure10.csv"),
-        published!("figure11.csv"),
-        published!("figure12.csv"),
-        published!("figure13.csv"),
-        published!("figure14.csv"),
-        published!("figure15.csv"),
-        published!("figure16.csv"),
-        published!("figure17.csv"),
-        published!("section5-6.csv"),
-    ],
+    published: texts!("papers/waflash/published/" "": "table01.csv" "figure01.csv" "figure02.csv" "figure08.csv"
+        "figure09.csv" "figure10.csv" "figure11.csv" "figure12.csv" "figure13.csv" "figure14.csv" "figure15.csv"
+        "figure16.csv" "figure17.csv" "section5-6.csv"),
     figures: &[
-        &table01::Table01,
-        &figure01::Figure01,
-        &figure02::Figure02,
-        &figure08::Figure08,
-        &figure09::Figure09,
-        &figure10::Figure10,
+        &table01::FIGURE,
+        &figure01::FIGURE,
+        &figure02::FIGURE,
+        &figure08::FIGURE,
+        &figure09::FIGURE,
+        &figure10::FIGURE,
         &counted::FIGURE11,
         &counted::FIGURE12,
         &counted::FIGURE13,
-        &figure14::Figure14,
-        &figure15::Figure15,
-        &figure16::Figure16,
-        &figure17::Figure17,
-        &section5_6::Section56,
-        &load::Load,
-        &choices::Choices,
-        &findings::Findings,
+        &figure14::FIGURE,
+        &figure15::FIGURE,
+        &figure16::FIGURE,
+        &figure17::FIGURE,
+        &section5_6::FIGURE,
+        &load::FIGURE,
+        &choices::FIGURE,
+        &findings::FIGURE,
     ],
 };

@@ -1,8 +1,10 @@
 //! What the paper leaves open, and what it changes: never instead of a figure's value, always beside it.
 
-use super::common::{self, Column, columns, point};
+use super::common::{self, CAUSES, point};
 use super::walvd::{self, SubTest};
-use crate::frame::{Drawn, Figure, Input, Outcomes, PaperContext, Preparation, Run};
+use crate::frame::{
+    Content, Drawn, Figure, Input, Label, Outcomes, PaperContext, Preparation, Row, Run, names, own_runs,
+};
 
 /// A choice: its name, what it sets, the age.
 type Choice = (&'static str, &'static [&'static str], Preparation);
@@ -28,22 +30,25 @@ const LONG_VOLUME: u64 = 5 << 30;
 
 const VOLUME: u64 = 512 << 20;
 
-const COLUMNS: [Column; 5] = [
-    ("WA", "", |run| run.number("ready_busy.recorders.0.write_amplification")),
-    ("true WA", "", |run| run.number("ready_busy.real.write_amplification")),
-    ("host and padding", "", |run| run.number("write_amplification.by_cause.host")),
-    ("read-modify-write", "", |run| run.number("write_amplification.by_cause.rmw")),
-    ("GC", "", |run| run.number("write_amplification.by_cause.gc")),
-];
+pub(super) static FIGURE: Figure = Figure {
+    id: "choices",
+    title: "what the paper leaves open, and what it changes",
+    about: "Runs of 512 MiB on SSD-I, as those that stand beside Figure 8. Planes tied: a die programs both planes as \
+            one page of 8 KB, which is what a two-plane drive with a coarser map does, and a write of 4 KB is then a \
+            read-modify-write. Written once in order instead of 12 hours of random writes. The sub-tests at the end \
+            are those of Figure 8 on whole drives: 15 of 5 GiB, until a level stands for the rest. How much of a \
+            sequence is measured decides what it costs after random writes.",
+    differs: "",
+    series: &names(&CAUSES),
+    content: Content::Own { runs, draw },
+};
 
-pub(super) struct Choices;
-
-fn rows(context: &PaperContext) -> Vec<(&Input, &'static str, Run)> {
+fn rows(context: &PaperContext) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, set, age) in CHOICES {
         for input in INPUTS.iter().filter_map(|input| context.input(input)) {
-            let run = common::steady(context, "SSD-I", input, VOLUME).prepared(age);
-            rows.push((input, name, set.iter().fold(run, |run, &set| run.with(set))));
+            let run = common::steady(context, "SSD-I", input, VOLUME).prepared(age).with_all(set);
+            rows.push(Label::of(input, "SSD-I", name).row(&run, &CAUSES));
         }
     }
     rows
@@ -57,57 +62,27 @@ fn long(context: &PaperContext) -> Vec<(&Input, &'static str, Run)> {
     LONG_DRIVES.map(|drive| (input, drive, run(drive))).to_vec()
 }
 
-impl Figure for Choices {
-    fn id(&self) -> &'static str {
-        "choices"
-    }
+fn runs(context: &PaperContext) -> Vec<Run> {
+    own_runs(rows(context)).into_iter().chain(long(context).into_iter().map(|(_, _, run)| run)).collect()
+}
 
-    fn title(&self) -> &'static str {
-        "what the paper leaves open, and what it changes"
-    }
-
-    fn about(&self) -> &'static str {
-        "Runs of 512 MiB on SSD-I, as those that stand beside Figure 8. Planes tied: a die programs both planes as one page of \
-         8 KB, which is what a two-plane drive with a coarser map does, and a write of 4 KB is then a read-modify-write. Written \
-         once in order instead of 12 hours of random writes. The sub-tests at the end are those of Figure 8 on whole drives: 15 \
-         of 5 GiB, until a level stands for the rest. How much of a sequence is measured decides what it costs after random \
-         writes."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &["WA", "true WA", "host and padding", "read-modify-write", "GC"]
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        let all = rows(context).into_iter().map(|(_, _, run)| run);
-        all.chain(long(context).into_iter().map(|(_, _, run)| run)).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for (input, name, run) in rows(context) {
-            columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
-                point(input, "SSD-I", name, series, value, unit)
-            });
+fn draw(context: &PaperContext, outcomes: &Outcomes) -> Drawn {
+    let mut drawn = Drawn::default();
+    drawn.rows(outcomes, &rows(context));
+    for (input, drive, run) in long(context) {
+        let Some(measured) = outcomes.get(&run) else { continue };
+        let tests = walvd::sub_tests(measured);
+        let mut row = |setting: &str, tests: &[SubTest]| {
+            let values =
+                [("WA", walvd::mean(tests, |test| test.recorded)), ("true WA", walvd::mean(tests, |test| test.real))];
+            let points =
+                values.into_iter().filter_map(|(series, value)| Some(point(input, drive, setting, series, value?, "")));
+            drawn.points.extend(points);
+        };
+        for (index, test) in tests.iter().enumerate() {
+            row(&format!("{} to {} GiB", 5 * index, 5 * (index + 1)), std::slice::from_ref(test));
         }
-        for (input, drive, run) in long(context) {
-            let Some(measured) = outcomes.get(&run) else { continue };
-            let tests = walvd::sub_tests(measured);
-            let mut row = |setting: &str, tests: &[SubTest]| {
-                let values = [
-                    ("WA", walvd::mean(tests, |test| test.recorded)),
-                    ("true WA", walvd::mean(tests, |test| test.real)),
-                ];
-                let points = values
-                    .into_iter()
-                    .filter_map(|(series, value)| Some(point(input, drive, setting, series, value?, "")));
-                drawn.points.extend(points);
-            };
-            for (index, test) in tests.iter().enumerate() {
-                row(&format!("{} to {} GiB", 5 * index, 5 * (index + 1)), std::slice::from_ref(test));
-            }
-            row("mean of 15 sub-tests", &tests);
-        }
-        drawn
+        row("mean of 15 sub-tests", &tests);
     }
+    drawn
 }

@@ -1,8 +1,25 @@
 //! What several figures need: volumes, runs under the recorder, and what they left.
 
-use crate::frame::{Drawn, Input, Measured, Outcomes, PaperContext, Point, Preparation, Run};
+use crate::frame::{Column, Input, Measured, PaperContext, Preparation, Reading, Run};
 
 pub(super) use crate::frame::point;
+
+/// The tested drives.
+pub(super) const DRIVES: [&str; 4] = ["SSD-v", "SSD-I", "SSD-M", "SSD-S"];
+
+/// Write amplification by the recorder, by the chips, and the largest of its causes.
+pub(super) const CAUSES: [Column<Reading>; 5] = [
+    ("WA", "", |run| run.number("ready_busy.recorders.0.write_amplification")),
+    ("true WA", "", |run| run.number("ready_busy.real.write_amplification")),
+    ("host and padding", "", |run| cause(run, "host")),
+    ("read-modify-write", "", |run| cause(run, "rmw")),
+    ("GC", "", |run| cause(run, "gc")),
+];
+
+/// A cause's part of write amplification.
+pub(super) fn cause(run: &Measured, cause: &str) -> Option<f64> {
+    run.number(&format!("write_amplification.by_cause.{cause}"))
+}
 
 /// The die whose line the recorder is on: the paper watches one and does not say which.
 pub(super) const DIE: u32 = 0;
@@ -51,23 +68,6 @@ const EIGHTHS: [(&str, Settings); 3] = [
 pub(super) fn eighth(context: &PaperContext, drive: &str, run: Run) -> Run {
     let of_drive = EIGHTHS.into_iter().filter(|(name, _)| *name == drive && context.is_full());
     of_drive.flat_map(|(_, settings)| settings).fold(run, |run, set| run.with(set))
-}
-
-/// A column: its name, its unit, and how it is read from a run.
-pub(super) type Column = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
-
-/// Draws columns of a run; what it does not have is left out.
-pub(super) fn columns(
-    drawn: &mut Drawn,
-    outcomes: &Outcomes,
-    run: &Run,
-    columns: &[Column],
-    at: impl Fn(&'static str, f64, &'static str) -> Point,
-) {
-    let Some(measured) = outcomes.get(run) else { return };
-    for &(series, unit, read) in columns {
-        drawn.points.extend(read(measured).map(|value| at(series, value, unit)));
-    }
 }
 
 /// A share, per cent.

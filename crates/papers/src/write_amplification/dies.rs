@@ -1,7 +1,7 @@
 //! What Figures 5 and 6 owe to the die that is watched, and to chance: the same recorder on every die, with other seeds.
 
-use super::common::{self, Column, columns, level, percent, point};
-use crate::frame::{Drawn, Figure, Input, Measured, Outcomes, PaperContext, Run, names};
+use super::common::{self, level, percent};
+use crate::frame::{Column, Content, Figure, Label, Measured, PaperContext, Reading, Row, names};
 
 /// A bar of Figure 5 and one of Figure 6.
 const INPUTS: [&str; 2] = ["4KiB-SQ-100%-W-Y", "4KiB-RD-100%-W-Y"];
@@ -20,19 +20,26 @@ fn die(run: &Measured) -> Option<f64> {
     percent(Some(factor("die")? * factor("chip")? * factor("channel")? - 1.0))
 }
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column<Reading>; 5] = [
     ("PEN", "%", |run| percent(run.number("ready_busy.recorders.0.percentage_error"))),
     ("PEN, 100 ns", "%", |run| percent(run.number("ready_busy.recorders.1.percentage_error"))),
     ("sampling", "%", |run| level(run, "sampling")),
     ("classification", "%", |run| level(run, "classification")),
-    ("die", "%", die),
+    ("die", "%", |run| die(run)),
 ];
 
-const NAMES: [&str; COLUMNS.len()] = names(&COLUMNS);
+pub(super) static FIGURE: Figure = Figure {
+    id: "dies",
+    title: "what Figures 5 and 6 owe to the watched die and to chance",
+    about: "One bar of Figure 5 and one of Figure 6 with the recorder on each of SSD-v's four dies and with three \
+            seeds, ageing included. PEN with its sign: what sampling, classification and the die's share of the \
+            programs come to together.",
+    differs: "",
+    series: &names(&COLUMNS),
+    content: Content::Runs { rows, panels: |_, _, _| {} },
+};
 
-pub(super) struct Dies;
-
-fn rows(context: &PaperContext) -> Vec<(&Input, String, Run)> {
+fn rows(context: &PaperContext) -> Vec<Row> {
     let mut rows = Vec::new();
     for input in INPUTS.iter().filter_map(|input| context.input(input)) {
         // Quick runs have one of each.
@@ -40,42 +47,9 @@ fn rows(context: &PaperContext) -> Vec<(&Input, String, Run)> {
         for seed in 1..=seeds {
             for die in 0..dies {
                 let run = common::steady(context, "SSD-v", input, VOLUME).recorded(die).seeded(seed);
-                rows.push((input, format!("die {die}, seed {seed}"), run));
+                rows.push(Label::of(input, "SSD-v", format!("die {die}, seed {seed}")).row(&run, &COLUMNS));
             }
         }
     }
     rows
-}
-
-impl Figure for Dies {
-    fn id(&self) -> &'static str {
-        "dies"
-    }
-
-    fn title(&self) -> &'static str {
-        "what Figures 5 and 6 owe to the watched die and to chance"
-    }
-
-    fn about(&self) -> &'static str {
-        "One bar of Figure 5 and one of Figure 6 with the recorder on each of SSD-v's four dies and with three seeds, ageing \
-         included. PEN with its sign: what sampling, classification and the die's share of the programs come to together."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        &NAMES
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        rows(context).into_iter().map(|(_, _, run)| run).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for (input, setting, run) in rows(context) {
-            columns(&mut drawn, outcomes, &run, &COLUMNS, |series, value, unit| {
-                point(input, "SSD-v", &setting, series, value, unit)
-            });
-        }
-        drawn
-    }
 }

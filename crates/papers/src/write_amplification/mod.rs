@@ -20,60 +20,33 @@ mod verification;
 mod victims;
 mod walvd;
 
-use crate::frame::Paper;
-
-/// A description that ships.
-macro_rules! device {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/", $name, ".toml")))
-    };
-}
-
-/// A file of published values.
-macro_rules! published {
-    ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/write-amplification/published/", $name)),
-        )
-    };
-}
+use crate::frame::{Paper, text, texts};
 
 /// The paper.
 pub(super) static PAPER: Paper = Paper {
     name: "write-amplification",
     title: "Measuring and Analyzing Write Amplification Characteristics of Solid State Disks",
-    experiment: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/write-amplification/experiment.toml")),
-    devices: &[device!("wa-ssd-v-16g"), device!("wa-ssd-i-40g"), device!("wa-ssd-m-64g"), device!("wa-ssd-s-32g")],
+    experiment: text!("papers/write-amplification/experiment.toml"),
+    devices: texts!("devices/" ".toml": "wa-ssd-v-16g" "wa-ssd-i-40g" "wa-ssd-m-64g" "wa-ssd-s-32g"),
     files: &[],
     drives_are: "drive",
-    published: &[
-        published!("table01.csv"),
-        published!("table02.csv"),
-        published!("table03.csv"),
-        published!("figure05.csv"),
-        published!("figure06.csv"),
-        published!("figure07.csv"),
-        published!("figure08.csv"),
-        published!("figure09.csv"),
-        published!("figure10.csv"),
-        published!("figure11.csv"),
-    ],
+    published: texts!("papers/write-amplification/published/" "": "table01.csv" "table02.csv" "table03.csv"
+        "figure05.csv" "figure06.csv" "figure07.csv" "figure08.csv" "figure09.csv" "figure10.csv" "figure11.csv"),
     figures: &[
-        &table01::Table01,
-        &table02::Table02,
-        &table03::Table03,
+        &table01::FIGURE,
+        &table02::FIGURE,
+        &table03::FIGURE,
         &verification::FIGURE05,
         &verification::FIGURE06,
         &steady::FIGURE07,
         &steady::FIGURE08,
-        &figure09::Figure09,
+        &figure09::FIGURE,
         &financial::FIGURE10,
         &financial::FIGURE11,
-        &dies::Dies,
-        &levels::Levels,
-        &classifiers::Classifiers,
-        &choices::Choices,
-        &victims::Victims,
+        &dies::FIGURE,
+        &levels::FIGURE,
+        &classifiers::FIGURE,
+        &choices::FIGURE,
+        &victims::FIGURE,
     ],
 };

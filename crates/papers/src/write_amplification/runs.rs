@@ -1,20 +1,23 @@
 //! All runs that the paper's figures have, for what is looked at beyond them.
 
 use super::{figure09, financial, steady, verification};
-use crate::frame::{Input, PaperContext, Run};
+use crate::frame::{Column, Input, Label, PaperContext, Reading, Row, Run};
 
-/// Every run of Figures 5 to 11, once, with its drive, its input and the figure that it is of.
-pub(super) fn rows(context: &PaperContext) -> Vec<(&'static str, &Input, &'static str, Run)> {
+/// Every run of Figures 5 to 11, once, by its drive, its input and the figure that it is of.
+pub(super) fn rows(context: &PaperContext, columns: &'static [Column<Reading>]) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (figure, name) in [(&verification::FIGURE05, "Figure 5"), (&verification::FIGURE06, "Figure 6")] {
-        rows.extend(figure.rows(context).into_iter().map(|(input, _, run)| ("SSD-v", input, name, run)));
+    let mut add = |drive, input: &Input, figure, run: &Run| {
+        rows.push(Label::of(input, drive, figure).row(run, columns));
+    };
+    for (access, figure) in [("SQ", "Figure 5"), ("RD", "Figure 6")] {
+        verification::runs(context, access).iter().for_each(|(input, _, run)| add("SSD-v", input, figure, run));
     }
-    for (figure, name) in [(&steady::FIGURE07, "Figure 7"), (&steady::FIGURE08, "Figure 8")] {
-        rows.extend(figure.rows(context).into_iter().map(|(drive, input, _, run)| (drive, input, name, run)));
+    for (writes, figure) in [(steady::MIX, "Figure 7"), (steady::WRITES, "Figure 8")] {
+        steady::runs(context, writes).iter().for_each(|(drive, input, _, short)| add(drive, input, figure, short));
     }
-    rows.extend(figure09::rows(context).into_iter().map(|(input, run)| ("SSD-I", input, "Figure 9", run)));
-    for (figure, name) in [(&financial::FIGURE10, "Figure 10"), (&financial::FIGURE11, "Figure 11")] {
-        rows.extend(figure.rows(context).into_iter().map(|(input, run)| ("SSD-I", input, name, run)));
+    figure09::inputs(context).iter().for_each(|(input, run)| add("SSD-I", input, "Figure 9", run));
+    for (of, figure) in [(&financial::F1, "Figure 10"), (&financial::F2, "Figure 11")] {
+        of.inputs(context).iter().for_each(|(input, run)| add("SSD-I", input, figure, run));
     }
     rows
 }

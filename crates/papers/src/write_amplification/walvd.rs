@@ -75,8 +75,35 @@ pub(super) struct Naming {
     pub(super) stable_from: usize,
 }
 
+/// The runs of a figure's inputs.
+pub(super) fn runs(inputs: Vec<(&Input, Run)>) -> Vec<Run> {
+    inputs.into_iter().map(|(_, run)| run).collect()
+}
+
+/// A figure of inputs: WA and write throughput by sub-test, a line for each input.
+pub(super) fn draw(outcomes: &Outcomes, inputs: Vec<(&Input, Run)>, naming: &Naming) -> Drawn {
+    let mut drawn = Drawn::default();
+    for (input, run) in inputs {
+        rows(&mut drawn, outcomes, &run, input, naming);
+    }
+    for (series, title, y) in [
+        (SERIES[0], "write amplification by sub-test", "write amplification"),
+        (SERIES[3], "write throughput by sub-test", "written, MB/s"),
+    ] {
+        drawn.lines(title, Scale::Linear, ["sub-test", y], |point| {
+            let number = leading_number(point.setting.strip_prefix(naming.prefix)?)?;
+            (point.series == series).then(|| (point.workload.clone(), number))
+        });
+    }
+    drawn.bars("write amplification once it is stable", ["", "write amplification"], |point| {
+        let shown = point.series == SERIES[0] && point.setting == "stable";
+        shown.then(|| ("mean of the stable sub-tests".to_string(), point.workload.clone()))
+    });
+    drawn
+}
+
 /// A row for each sub-test, and one for the mean of the stable ones.
-pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &Input, naming: &Naming) {
+fn rows(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &Input, naming: &Naming) {
     let Some(measured) = outcomes.get(run) else { return };
     let tests = sub_tests(measured);
     let mut row = |setting: &str, tests: &[SubTest]| {
@@ -99,23 +126,6 @@ pub(super) fn draw(drawn: &mut Drawn, outcomes: &Outcomes, run: &Run, input: &In
     if let Some(stable) = stable.or(tests.last().map(std::slice::from_ref)) {
         row("stable", stable);
     }
-}
-
-/// Draws the panels of such rows: WA and write throughput by sub-test, a line for each input.
-pub(super) fn panels(drawn: &mut Drawn, naming: &Naming) {
-    for (series, title, y) in [
-        (SERIES[0], "write amplification by sub-test", "write amplification"),
-        (SERIES[3], "write throughput by sub-test", "written, MB/s"),
-    ] {
-        drawn.lines(title, Scale::Linear, ["sub-test", y], |point| {
-            let number = leading_number(point.setting.strip_prefix(naming.prefix)?)?;
-            (point.series == series).then(|| (point.workload.clone(), number))
-        });
-    }
-    drawn.bars("write amplification once it is stable", ["", "write amplification"], |point| {
-        let shown = point.series == SERIES[0] && point.setting == "stable";
-        shown.then(|| ("mean of the stable sub-tests".to_string(), point.workload.clone()))
-    });
 }
 
 #[cfg(test)]

@@ -251,7 +251,7 @@ fn names_that_are_not_known_are_answered_with_what_was_meant() {
     let hint = refused("toy/fiqure01").hint;
     assert_eq!(hint.as_deref(), Some("did you mean 'figure01'? There are figure01, figure02"));
     for name in ["toy/figure01", "toy/figure1", "toy/1"] {
-        assert_eq!(find_in(TOYS, name).expect("a known name").1[0].id(), "figure01", "{name}");
+        assert_eq!(find_in(TOYS, name).expect("a known name").1[0].id, "figure01", "{name}");
     }
     assert_eq!(find_in(TOYS, "toy").expect("a known name").1.len(), 2);
 }

@@ -1,6 +1,6 @@
 //! A paper of two figures that share runs, on a drive of 12 MiB.
 
-use crate::frame::{Drawn, Figure, Input, Outcomes, Paper, PaperContext, Point, Run};
+use crate::frame::{Column, Content, Drawn, Figure, Input, Label, Outcomes, Paper, PaperContext, Reading, Row, names};
 
 const DRIVE: &str = r#"
 name = "toy"
@@ -86,78 +86,46 @@ pub(super) static TOY: Paper = Paper {
     files: &[("scheduler.toml", SCHEDULER), ("ageing.fio", AGEING)],
     drives_are: "page",
     published: &[("figure01.csv", PUBLISHED)],
-    figures: &[
-        &Means { id: "figure01", variants: &["lru", "fifo", "none", "wrong"], only: None },
-        &Means { id: "figure02", variants: &["none", "lru"], only: None },
-    ],
+    figures: &[&FIGURE01, &FIGURE02],
 };
 
+static FIGURE01: Figure = means("figure01", |context| rows(context, &["lru", "fifo", "none", "wrong"], ""));
+static FIGURE02: Figure = means("figure02", |context| rows(context, &["none", "lru"], ""));
+
 /// A figure of the input that is there alone.
-pub(super) static NOTHING_LOST: Means = Means { id: "figure03", variants: &["none"], only: Some("writes") };
+pub(super) static NOTHING_LOST: Figure = means("figure03", |context| rows(context, &["none"], "writes"));
 
-pub(super) struct Means {
-    id: &'static str,
-    variants: &'static [&'static str],
-    /// The only input that it takes, if it does not take all.
-    only: Option<&'static str>,
+const COLUMNS: [Column<Reading>; 4] =
+    [("lru", "ns", mean), ("fifo", "ns", mean), ("none", "ns", mean), ("wrong", "ns", mean)];
+
+fn mean(run: &Reading) -> Option<f64> {
+    run.number("latency_ns.all.mean")
 }
 
-impl Means {
-    fn inputs<'s>(&self, context: &'s PaperContext) -> impl Iterator<Item = &'s Input> {
-        let only = self.only;
-        context.inputs("paper").filter(move |input| only.is_none_or(|only| input.name == only))
+const fn means(id: &'static str, rows: fn(&PaperContext) -> Vec<Row>) -> Figure {
+    Figure {
+        id,
+        title: "mean latency",
+        about: "Of all requests (`latency_ns.all.mean`).",
+        differs: "A toy has reasons of its own.",
+        series: const { &names(&COLUMNS) },
+        content: Content::Runs { rows, panels },
     }
 }
 
-impl Figure for Means {
-    fn id(&self) -> &'static str {
-        self.id
-    }
+/// A row for each input, or for the one called `only`, with a column for each variant.
+fn rows(context: &PaperContext, variants: &[&str], only: &str) -> Vec<Row> {
+    let row = |input: &Input, variant: &str| {
+        let column = COLUMNS.iter().position(|(name, ..)| *name == variant).expect("a column");
+        Label::of(input, "toy", "").row(&context.run("toy", variant, input, ""), &COLUMNS[column..=column])
+    };
+    let inputs = context.inputs("paper").filter(|input| only.is_empty() || input.name == only);
+    inputs.flat_map(|input| variants.iter().map(move |variant| row(input, variant))).collect()
+}
 
-    fn title(&self) -> &'static str {
-        "mean latency"
-    }
-
-    fn about(&self) -> &'static str {
-        "Of all requests (`latency_ns.all.mean`)."
-    }
-
-    fn differs(&self) -> &'static str {
-        "A toy has reasons of its own."
-    }
-
-    fn series(&self) -> &'static [&'static str] {
-        self.variants
-    }
-
-    fn runs(&self, context: &PaperContext) -> Vec<Run> {
-        let inputs = self.inputs(context);
-        inputs.flat_map(|input| self.variants.iter().map(|variant| context.run("toy", variant, input, ""))).collect()
-    }
-
-    fn draw(&self, context: &PaperContext, outcomes: &Outcomes) -> Drawn {
-        let mut drawn = Drawn::default();
-        for input in self.inputs(context) {
-            for &series in self.variants {
-                let measured = outcomes.get(&context.run("toy", series, input, ""));
-                let Some(value) = measured.and_then(|run| run.number("latency_ns.all.mean")) else { continue };
-                drawn.points.push(Point {
-                    workload: input.name.clone(),
-                    page_size: "toy".to_string(),
-                    setting: String::new(),
-                    series,
-                    value,
-                    unit: "ns",
-                    input: input.shown.clone(),
-                    stands_for: input.stands_for.clone(),
-                    events: None,
-                });
-            }
-        }
-        drawn.bars("(a) mean latency", ["", "mean latency, ns"], |point| {
-            Some((point.series.to_string(), point.workload.clone()))
-        });
-        drawn.bars("of no value", ["", "nothing"], |_| None);
-        drawn
-    }
+fn panels(_context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
+    drawn.bars("(a) mean latency", ["", "mean latency, ns"], |point| {
+        Some((point.series.to_string(), point.workload.clone()))
+    });
+    drawn.bars("of no value", ["", "nothing"], |_| None);
 }
