@@ -23,6 +23,8 @@ mod store;
 mod svg;
 mod table;
 #[cfg(test)]
+mod template;
+#[cfg(test)]
 mod tests;
 mod text;
 mod verdict;

@@ -380,3 +380,36 @@ fn a_drive_aged_by_the_papers_job_file_has_been_written_as_it_says() {
     let wanted = 1.08 * f64::from(12 << 20);
     assert!((written / wanted - 1.0).abs() < 0.02, "{written} for {wanted}");
 }
+
+#[test]
+fn the_template_of_a_figure_has_a_row_for_each_variant_and_a_panel_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let context = context();
+    let figure = &template::FIGURE;
+    let counter = Counter::default();
+    let settings = Settings { jobs: 2, memory_bytes: 1 << 30, snapshots: None, stop: &counter.stop, watch: &counter };
+    let outcomes = execute(&context, figure.runs(&context), folder.path(), &settings);
+    assert_eq!(outcomes.counts(), (3, 0, 0), "{:?}", outcomes.failures());
+    let report = Report::of(&context, &[figure], &outcomes);
+    let figure = &report.figures[0];
+    let values: Vec<(&str, &str, f64)> =
+        figure.points.iter().map(|point| (&point.setting[..], point.series, point.value)).collect();
+    assert_eq!(values.len(), 3 * 2, "{values:?}");
+    assert_eq!(values[1], ("none", "less than without a buffer", 0.0), "it is compared with itself");
+    assert!(values[3].2 > 0.0, "a buffer makes writes faster: {values:?}");
+    let bars: Vec<&str> = figure.panels[0].series.iter().map(|one| &one.name[..]).collect();
+    assert_eq!(bars, ["none", "fifo", "lru"]);
+}
+
+#[test]
+fn the_page_on_reproductions_shows_the_template_as_it_is() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproductions.md");
+    let page = std::fs::read_to_string(&file).expect("the page");
+    let (before, rest) = page.split_once("```rust\n").expect("a block of Rust");
+    let (_, after) = rest.split_once("```\n").expect("a block ends");
+    let right = format!("{before}```rust\n{}```\n{after}", include_str!("../template.rs"));
+    if std::env::var_os("SSDLAB_WRITE_DOCS").is_some() {
+        return std::fs::write(&file, right).expect("the page can be written");
+    }
+    assert!(page == right, "write it with: SSDLAB_WRITE_DOCS=1 cargo test -p ssdlab-papers --lib shows_the_template");
+}
