@@ -14,10 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ssdlab_lab::reproduce::{
-    self, Drawn, Figure, Library, MeasuredFigure, Outcomes, PaperContext, Point, Report, docs,
-};
 use ssdlab_live::mount;
+use ssdlab_papers::{Content, Drawn, Figure, Library, Outcomes, PaperContext, Point, Report, docs};
 use ssdlab_workload::files::Personality;
 
 use crate::failure::Failure;
@@ -67,8 +65,8 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
         return Err(rig::cannot(why));
     }
     let out = args.out.clone().unwrap_or_else(|| Path::new("out").join("waflash"));
-    reproduce::try_out(&out)?;
-    let (paper, _) = reproduce::find("waflash")?;
+    ssdlab_papers::try_out(&out)?;
+    let (paper, _) = ssdlab_papers::find("waflash")?;
     let mut context = PaperContext::open(paper, &Library::default(), args.size())?;
     context.inputs.clear();
     context.publish_as("figure17", ID);
@@ -86,13 +84,11 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
         }
     }
     for setting in ["page cache", "direct I/O"] {
-        drawn.bars(format!("operations, {setting}"), ["", "operations/s"], |point| {
-            let shown = point.setting == setting && SERIES[..2].contains(&point.series);
-            shown.then(|| (point.series.to_string(), point.workload.clone()))
+        drawn.bars_of(format!("operations, {setting}"), "operations/s", |point| {
+            point.setting == setting && SERIES[..2].contains(&point.series)
         });
-        drawn.bars(format!("gain over the baseline, {setting}"), ["", "operations more, %"], |point| {
-            let shown = point.setting == setting && point.series == SERIES[2];
-            shown.then(|| (point.series.to_string(), point.workload.clone()))
+        drawn.bars_of(format!("gain over the baseline, {setting}"), "operations more, %", |point| {
+            point.setting == setting && point.series == SERIES[2]
         });
     }
     drawn.remark(format!(
@@ -102,7 +98,8 @@ pub(crate) fn run(args: &Reproduce) -> Result<ExitCode, Failure> {
     ));
     let mean_us = late.iter().sum::<f64>() / late.len().max(1) as f64 / 1e3;
     drawn.remark(format!("Answers left {mean_us:.0} us of this machine's time later than the model says on average."));
-    let figure = MeasuredFigure { id: ID, title: TITLE, about: ABOUT, series: SERIES, drawn };
+    let content = Content::Measured(drawn);
+    let figure = Figure { id: ID, title: TITLE, about: ABOUT, differs: "", series: SERIES, content };
     finish(args, &context, &figure, &out)
 }
 
@@ -113,17 +110,16 @@ const SERIES: &[&str] =
     &["Baseline", "WAFLASH", "gain of WAFLASH", "latency, Baseline", "latency, WAFLASH", "turns differ by"];
 
 /// Tables, files and pages.
-fn finish(args: &Reproduce, context: &PaperContext, figure: &MeasuredFigure, out: &Path) -> Result<ExitCode, Failure> {
-    let figures: [&dyn Figure; 1] = [figure];
-    let report = Report::of(context, &figures, &Outcomes::default());
+fn finish(args: &Reproduce, context: &PaperContext, figure: &Figure, out: &Path) -> Result<ExitCode, Failure> {
+    let report = Report::of(context, &[figure], &Outcomes::default());
     let folder = out.join(ID);
-    reproduce::write(&report, context, &folder).map_err(Failure::work)?;
+    ssdlab_papers::write(&report, context, &folder).map_err(Failure::work)?;
     if let Some(pages) = &args.docs {
         docs::update(&report, pages).map_err(Failure::work)?;
     }
     match args.json {
         true => stdout::print_json(&report)?,
-        false => stdout::print(|to| to.write_all(reproduce::render(&report).as_bytes()))?,
+        false => stdout::print(|to| to.write_all(ssdlab_papers::render(&report).as_bytes()))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::progress::Progress;
-use ssdlab_lab::reproduce::{
-    self, Figure, Library, PAPERS, Paper, PaperContext, Report, ReproduceError, Run, Settings, Size, Watch, docs,
-};
 use ssdlab_lab::{Quiet, SnapshotCache};
+use ssdlab_papers::{
+    Figure, Library, PAPERS, Paper, PaperContext, Report, ReproduceError, Run, Settings, Size, Watch, docs,
+};
 
 use crate::args::whole;
 use crate::failure::Failure;
@@ -124,7 +124,7 @@ pub(crate) fn what_is_missing() -> Failure {
 }
 
 /// A paper and what of it was asked for.
-type Wanted = (&'static Paper, Vec<&'static dyn Figure>);
+type Wanted = (&'static Paper, Vec<&'static Figure>);
 
 /// Does what was asked for.
 pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
@@ -161,7 +161,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             Some(out) => out.clone(),
             None => Path::new("out").join(paper.name),
         };
-        reproduce::try_out(&out)?;
+        ssdlab_papers::try_out(&out)?;
         let mut context = PaperContext::open(paper, &library, args.size())?;
         if let Some((file, host)) = &host {
             context.put_above(file, host.clone()).map_err(|error| Failure::input(format!("--host: {error}")))?;
@@ -170,7 +170,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         let snapshots = SnapshotCache::of_user();
         let runs: Vec<Run> = figures.iter().flat_map(|figure| figure.runs(&context)).collect();
         let allowed = allowed(args.memory.as_deref())?;
-        if let Some((run, bytes)) = reproduce::largest(&context, &runs) {
+        if let Some((run, bytes)) = ssdlab_papers::largest(&context, &runs) {
             allowed.check(&format!("{}: {run}", paper.name), bytes, Vec::new())?;
         }
         let settings = Settings {
@@ -180,9 +180,9 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
             stop,
             watch: &line,
         };
-        let outcomes = reproduce::execute(&context, runs, &out, &settings);
+        let outcomes = ssdlab_papers::execute(&context, runs, &out, &settings);
         let report = Report::of(&context, &figures, &outcomes);
-        reproduce::write(&report, &context, &out).map_err(Failure::work)?;
+        ssdlab_papers::write(&report, &context, &out).map_err(Failure::work)?;
         if let Some(folder) = args.docs.as_ref().filter(|_| report.is_sound()) {
             let changed = docs::update(&report, folder).map_err(|error| match error {
                 docs::DocsError::Page(error) => Failure::from(error),
@@ -199,7 +199,7 @@ pub(crate) fn reproduce(args: &Reproduce) -> Result<ExitCode, Failure> {
         }
         if !args.json {
             stdout::print(|to| {
-                to.write_all(reproduce::render(&report).as_bytes())?;
+                to.write_all(ssdlab_papers::render(&report).as_bytes())?;
                 writeln!(to, "\n{}", out.join("report.html").display())
             })?;
         }
@@ -226,7 +226,7 @@ fn list() -> Result<(), Failure> {
     for paper in PAPERS {
         rows.push(vec![paper.name.to_string(), paper.title.to_string()]);
         let figures = paper.figures.iter();
-        rows.extend(figures.map(|figure| vec![format!("{}/{}", paper.name, figure.id()), figure.title().to_string()]));
+        rows.extend(figures.map(|figure| vec![format!("{}/{}", paper.name, figure.id), figure.title.to_string()]));
     }
     rows.push(vec![figure17_live::NAME.to_string(), format!("{} (root; not part of the whole)", figure17_live::TITLE)]);
     stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
@@ -236,15 +236,15 @@ fn list() -> Result<(), Failure> {
 fn wanted(names: &[String]) -> Result<Vec<Wanted>, Failure> {
     let mut wanted: Vec<Wanted> = Vec::new();
     for name in names {
-        let (paper, figures) = reproduce::find(name)?;
+        let (paper, figures) = ssdlab_papers::find(name)?;
         match wanted.iter_mut().find(|(other, _)| other.name == paper.name) {
             Some((_, all)) => all.extend(figures),
             None => wanted.push((paper, figures)),
         }
     }
     for (paper, figures) in &mut wanted {
-        let asked: Vec<&str> = figures.iter().map(|figure| figure.id()).collect();
-        *figures = paper.figures.iter().copied().filter(|figure| asked.contains(&figure.id())).collect();
+        let asked: Vec<&str> = figures.iter().map(|figure| figure.id).collect();
+        *figures = paper.figures.iter().copied().filter(|figure| asked.contains(&figure.id)).collect();
     }
     Ok(wanted)
 }
@@ -357,7 +357,7 @@ mod tests {
     fn figures_of_a_paper_come_once_and_in_the_papers_order() {
         let names = ["waflash/figure12", "waflash/8", "waflash/figure12"].map(str::to_string);
         let wanted = wanted(&names).expect("known figures");
-        let ids: Vec<&str> = wanted[0].1.iter().map(|figure| figure.id()).collect();
+        let ids: Vec<&str> = wanted[0].1.iter().map(|figure| figure.id).collect();
         assert_eq!((wanted.len(), ids), (1, vec!["figure08", "figure12"]));
     }
 

@@ -30,7 +30,6 @@ mod rate;
 pub mod ready_busy;
 pub mod replay;
 pub mod report;
-pub mod reproduce;
 pub mod result;
 mod smart;
 pub mod snapshot;

@@ -23,7 +23,7 @@ mod parquet;
 mod summary;
 mod timeline;
 
-pub(crate) use csv::field as csv_field;
+pub use csv::field as csv_field;
 
 /// Why results could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -110,8 +110,9 @@ fn sources(digests: &SourceDigests, config: &DriveConfig) -> Option<String> {
     Some(found)
 }
 
-/// What tells this build from another of the same version. A changed policy never meets an old state by it.
-pub(crate) fn build() -> String {
+/// What tells this build of the program from another of the same version: a kept state or result of another build is not taken for
+/// one of this.
+pub fn build() -> String {
     let program = std::env::current_exe().and_then(fs::metadata);
     match program {
         Ok(program) => format!("{} {:?}", program.len(), program.modified().ok()),

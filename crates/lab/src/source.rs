@@ -5,9 +5,10 @@ use ssdlab_workload::{Demand, Workload, WorkloadError};
 
 mod pointers;
 mod text;
-pub(crate) mod walk;
+mod walk;
 
 pub use text::{Sending, SourceError, TextSource};
+pub use walk::walk;
 
 /// Whether a workload writes at the write pointers of a drive's zones.
 #[derive(Clone, Debug, PartialEq, Eq)]

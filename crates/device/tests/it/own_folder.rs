@@ -10,7 +10,7 @@ use ssdlab_device::registered;
 
 /// Folders and files below `crates` that may: the designs, the fuzz target of one, papers' systems, and names of the past.
 const MAY_NAME: [&str; 5] =
-    ["device/src/ftl/", "device/src/fuzzing/", "lab/src/reproduce/", "cli/src/figure17", "base/src/renamed.rs"];
+    ["device/src/ftl/", "device/src/fuzzing/", "papers/src/", "cli/src/figure17", "base/src/renamed.rs"];
 
 /// Layers have tables of their own keys, and fio has keys, some with the name of a design's.
 const HAS_OTHER_KEYS: [&str; 2] = ["host/", "workload/src/fio/"];

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use crate::result::RunResult;
 
-/// Quotes a field where CSV (RFC 4180) asks for it.
-pub(crate) fn field(text: &str) -> String {
+/// A field of a CSV file (RFC 4180), in quotes where it needs them.
+pub fn field(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
 }
 

@@ -9,7 +9,7 @@ use ssdlab_device::DriveConfig;
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 use crate::source::WorkloadSource;
-use crate::source::walk::walk;
+use crate::source::walk;
 
 /// An extent: a multiple of every page size, so that the age is the same for all of them.
 const EXTENT_SECTORS: u64 = (64 << 10) / SECTOR_BYTES;

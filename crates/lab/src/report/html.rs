@@ -1,11 +1,20 @@
-//! Writing HTML that nothing can break out of, and numbers as people read them.
+//! Pages that open offline: their style and chart library, HTML that nothing can break out of, and numbers as people read them.
 
 use std::borrow::Cow;
 
 use ssdlab_base::grouped;
 
+/// The style of a page.
+pub const STYLE: &str = include_str!("page.css");
+
+/// What the dark theme changes; the page's script switches it on and off, and without it the system does.
+pub const DARK_STYLE: &str = include_str!("dark.css");
+
+/// The chart library, Apache ECharts 6.1.0, unchanged; licence and notice lie beside it.
+pub const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
+
 /// Text as it may stand in an element or a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -21,7 +30,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// JSON as it may stand in a script element: no `</script>` and no `<!--` can appear in it, and it is the same JSON.
-pub(super) fn json_in_script(json: &str) -> String {
+pub fn json_in_script(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
         match letter {
@@ -33,6 +42,23 @@ pub(super) fn json_in_script(json: &str) -> String {
         }
     }
     escaped
+}
+
+/// Replaces each `{{key}}` of `template` once, in one pass, so that nothing inside a value is ever taken for a key. A key that
+/// `values` lacks is a bug of the caller.
+pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
+    let length = template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>();
+    let mut page = String::with_capacity(length);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (key, behind) = after.split_once("}}").unwrap_or((after, ""));
+        let value = values.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        page.push_str(before);
+        page.push_str(value.unwrap_or_else(|| unreachable!("the template names the unknown part '{key}'")));
+        rest = behind;
+    }
+    page.push_str(rest);
+    page
 }
 
 /// Between thousands.

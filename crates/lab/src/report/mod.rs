@@ -19,13 +19,11 @@
 
 mod drives;
 mod figures;
-mod html;
+pub mod html;
 mod jobs;
 mod latency_breakdown;
 mod layers;
-mod picture;
 mod ready_busy;
-mod reproduction;
 mod subtests;
 mod tables;
 #[cfg(test)]
@@ -33,17 +31,11 @@ pub(crate) mod tests;
 
 use crate::result::RunResult;
 use crate::variants::{by_variant, differences};
-use html::{escape, json_in_script};
-pub use reproduction::render_reproduction;
+use html::{DARK_STYLE, ECHARTS, STYLE, escape, fill_template, json_in_script};
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-/// What the dark theme changes; the script switches it on and off, and without it the system does.
-const DARK: &str = include_str!("dark.css");
 /// Each file is a scope of its own but for the one name that it gives to the next.
 const SCRIPT: &str = concat!(include_str!("numbers.js"), include_str!("tools.js"), include_str!("page.js"));
-/// Apache ECharts 6.1.0, unchanged; licence and notice lie beside it.
-const ECHARTS: &str = include_str!("../../assets/echarts.min.js");
 
 /// The whole page for a run, complete or not.
 ///
@@ -55,7 +47,7 @@ pub fn render(run: &RunResult) -> String {
         // Only a map with keys that are not strings cannot become JSON, and a result has none.
         Err(error) => unreachable!("a result is always JSON: {error}"),
     };
-    fill(
+    fill_template(
         PAGE,
         &[
             ("title", &escape(&title)),
@@ -64,7 +56,7 @@ pub fn render(run: &RunResult) -> String {
             ("date", &date(run)),
             ("command", &tables::command(run)),
             ("style", STYLE),
-            ("dark", DARK),
+            ("dark", DARK_STYLE),
             ("few", &drives::FEW.to_string()),
             ("facts", &tables::facts(run)),
             ("banners", &tables::banners(run)),
@@ -141,20 +133,4 @@ fn workload(run: &RunResult) -> &str {
         Some((_, name)) if !name.is_empty() && !ssdlab_workload::fio::is_spec(&run.workload) => name,
         _ => &run.workload,
     }
-}
-
-/// Replaces each `{{key}}` of `template` once, in one pass, so that nothing inside a value is ever taken for a key.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let length = template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>();
-    let mut page = String::with_capacity(length);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (key, behind) = after.split_once("}}").unwrap_or((after, ""));
-        let value = values.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
-        page.push_str(before);
-        page.push_str(value.unwrap_or_else(|| unreachable!("page.html names the unknown part '{key}'")));
-        rest = behind;
-    }
-    page.push_str(rest);
-    page
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const SOURCES: [&str; 5] = ["base/src", "flash/src", "device/src", "workload/src", "lab/src"];
 
 /// Files and folders of the above that run after preconditioning, or never beside it.
-const AFTERWARDS: [&str; 18] = [
+const AFTERWARDS: [&str; 17] = [
     "device/src/fuzzing",
     "device/src/description/schema.rs",
     "lab/src/breakdown",
@@ -25,7 +25,6 @@ const AFTERWARDS: [&str; 18] = [
     "lab/src/perfetto.rs",
     "lab/src/ready_busy",
     "lab/src/report",
-    "lab/src/reproduce",
     "lab/src/smart.rs",
     "lab/src/table.rs",
     "lab/src/text.rs",

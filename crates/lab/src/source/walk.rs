@@ -16,7 +16,7 @@ const REQUESTS_PER_LOOK: u64 = 1 << 16;
 ///
 /// # Errors
 /// Those of the workload, and one that waits for a completion although all have completed.
-pub(crate) fn walk(workload: &mut dyn Workload, mut see: impl FnMut(&Request) -> bool) -> Result<(), WorkloadError> {
+pub fn walk(workload: &mut dyn Workload, mut see: impl FnMut(&Request) -> bool) -> Result<(), WorkloadError> {
     let mut now = Nanos::ZERO;
     let mut requests = 0_u64;
     let mut still = Standstill::default();

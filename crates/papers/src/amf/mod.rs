@@ -1,0 +1,37 @@
+//! Application-Managed Flash (`papers/amf`): the device side. AFTL on append-only segments, and the FTLs that it is compared
+//! with. The file systems are not built yet.
+//!
+//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at.
+
+mod common;
+mod figure01;
+mod figure07;
+mod figure08;
+mod section5;
+mod table01;
+mod table02;
+mod trial;
+
+use crate::frame::{Paper, text, texts};
+
+/// The paper.
+pub(super) static PAPER: Paper = Paper {
+    name: "amf",
+    title: "Application-Managed Flash",
+    experiment: text!("papers/amf/experiment.toml"),
+    devices: texts!("devices/" ".toml": "amf-16g" "amf-16g-dftl" "amf-16g-aftl" "amf-512g" "amf-512g-block"
+        "amf-512g-bast" "amf-512g-fast" "amf-512g-dftl" "amf-512g-aftl" "amf-1t" "amf-1t-block" "amf-1t-bast"
+        "amf-1t-fast" "amf-1t-dftl" "amf-1t-aftl"),
+    files: texts!("papers/amf/" "": "append.toml"),
+    drives_are: "FTL",
+    published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "figure01.csv"
+        "figure07.csv" "figure08.csv"),
+    figures: &[
+        &section5::FIGURE,
+        &table01::FIGURE,
+        &table02::FIGURE,
+        &figure01::FIGURE,
+        &figure07::FIGURE,
+        &figure08::FIGURE,
+    ],
+};
