@@ -64,19 +64,18 @@ pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
 
 /// What `--host` was given, and the names of the drives in it.
 pub(crate) fn host_and_drives(path: &Path) -> Result<(Host, Vec<String>), Failure> {
-    let named = RefCell::new(Vec::new());
+    let names = RefCell::new(Vec::new());
     let drive = |device: &str| {
-        named.borrow_mut().push(device.to_string());
-        open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence()))
+        names.borrow_mut().push(device.to_string());
+        named(device)
     };
     let host = Host::load(path, &drive).map_err(Failure::input)?;
-    Ok((host, named.into_inner()))
+    Ok((host, names.into_inner()))
 }
 
-/// The host that a text describes; drives in it are named as `--device` names them. Errors call the text `name`.
-pub(crate) fn host_of(text: &str, name: &str) -> Result<Host, Failure> {
-    Host::parse_with(text, name, &|device| open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence())))
-        .map_err(Failure::input)
+/// A drive as a host's description names it: as `--device` does.
+pub(crate) fn named(device: &str) -> Result<Description, UnknownDrive> {
+    open(device).map_err(|failure| UnknownDrive(failure.in_a_sentence()))
 }
 
 /// What ships, and what of it was probably meant.

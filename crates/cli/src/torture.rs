@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,17 +13,17 @@ use ssdlab_base::{closest, grouped, parse_duration, read_text};
 use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
-use ssdlab_torture::stacks::StackCase;
-use ssdlab_torture::tags::TagCase;
-use ssdlab_torture::{Campaign, Case, Exhaustive, Finding, NotAccepted, NotDrawn, Scope, Shrunk, Totals, scale_down};
+use ssdlab_torture::stacks::{Stack, StackScope};
+use ssdlab_torture::tags::TagScope;
+use ssdlab_torture::{
+    Campaign, Case, Draw, Exhaustive, Finding, NotAccepted, NotDrawn, Outcome, Scope, Subject, Totals, WithCase,
+    scale_down,
+};
 
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{interrupt, outputs, shipped, stderr, stdout};
-
-mod command_set;
-mod stacks;
 
 /// Seeds where neither --seeds nor --until says how many.
 const SEEDS: u64 = 1000;
@@ -38,12 +39,25 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
         return Err(Failure::input("--memory: it limits the drives of --device and --replay, and there is neither")
             .hint("without them torture draws drives of less than a megabyte"));
     }
-    match &args.replay {
-        Some(file) => replay(args, file),
-        None if args.command_sets => command_set::campaign(args),
-        None if args.host.is_some() || args.stacks || args.drivers => stacks::campaign(args),
-        None => campaign(args),
+    if let Some(file) = &args.replay {
+        return replay(args, file);
     }
+    if args.command_sets {
+        return campaign(args, TagScope { commands: args.ops });
+    }
+    if layered(args) {
+        return campaign(args, stack_scope(args)?);
+    }
+    let scope = scope(args)?;
+    let Some(length) = args.exhaustive else { return campaign(args, scope) };
+    let Scope { designs, buffers, .. } = scope;
+    let sequences = Exhaustive { designs, buffers, length, jobs: jobs(args) };
+    watched(args, None, |stop, watch| sequences.run(stop, watch))
+}
+
+/// Whether stacks of layers are tortured.
+fn layered(args: &Torture) -> bool {
+    args.host.is_some() || args.stacks || args.drivers
 }
 
 /// The text of a saved case, or of a host's description.
@@ -54,32 +68,40 @@ fn case_text(file: &Path) -> Result<String, Failure> {
 fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     let name = file.display().to_string();
     let text = case_text(file)?;
-    if StackCase::is_meant(&text) {
-        return stacks::replay(args, &text, &name);
+    ssdlab_torture::with_case(&text, &name, &shipped::named, Replay { args, name: &name }).map_err(Failure::input)?
+}
+
+/// Runs the case of a file.
+struct Replay<'a> {
+    args: &'a Torture,
+    /// What messages call the file.
+    name: &'a str,
+}
+
+impl WithCase for Replay<'_> {
+    type Result = Result<ExitCode, Failure>;
+
+    fn with<S: Subject>(self, case: Case<S>) -> Result<ExitCode, Failure> {
+        check_memory(self.args, &case.drives(), 1)?;
+        case.accepted().map_err(|error| Failure::input(format!("{}: {error}", self.name)))?;
+        let mut totals = Totals::default();
+        let mut unstruck = Vec::new();
+        let found = ssdlab_torture::run_telling(&case, &mut totals, &mut unstruck);
+        for sentence in &unstruck {
+            stderr::say(format_args!("warning: {sentence}"));
+        }
+        if self.args.json {
+            let finding = found.as_ref().err().map(finding_json);
+            let replayed = json!({ "totals": totals_json(&totals, None), "failed": finding, "warnings": unstruck });
+            stdout::print_json(&replayed)?;
+        } else {
+            stdout::print(|to| match &found {
+                Ok(()) => writeln!(to, "{} steps, {} power cuts: nothing found", case.steps.len(), totals.cuts),
+                Err(finding) => writeln!(to, "{}", case.told(finding)),
+            })?;
+        }
+        Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-    if TagCase::is_meant(&text) {
-        return command_set::replay(args, &text, &name);
-    }
-    let case = Case::parse(&text, &name).map_err(Failure::input)?;
-    check_memory(args, &case.config, 1)?;
-    ssdlab_torture::accepted(&case).map_err(|error| Failure::input(format!("{name}: {error}")))?;
-    let mut totals = Totals::default();
-    let mut unstruck = Vec::new();
-    let found = ssdlab_torture::run_telling(&case, &mut totals, &mut unstruck);
-    for sentence in &unstruck {
-        stderr::say(format_args!("warning: {sentence}"));
-    }
-    if args.json {
-        let finding = found.as_ref().err().map(finding_json);
-        let replayed = json!({ "totals": totals_json(&totals, None), "failed": finding, "warnings": unstruck });
-        stdout::print_json(&replayed)?;
-    } else {
-        stdout::print(|to| match &found {
-            Ok(()) => writeln!(to, "{} steps, {} power cuts: nothing found", case.steps.len(), totals.cuts),
-            Err(finding) => writeln!(to, "{}", told(&case, finding)),
-        })?;
-    }
-    Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// How long seeds are begun, where that is said.
@@ -93,52 +115,44 @@ fn jobs(args: &Torture) -> usize {
     args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize)
 }
 
-fn campaign(args: &Torture) -> Result<ExitCode, Failure> {
-    let scope = scope(args)?;
+/// Runs the seeds.
+fn campaign<D: Draw>(args: &Torture, scope: D) -> Result<ExitCode, Failure> {
     let until = until(args)?;
-    let jobs = jobs(args);
-    if let Some(drive) = &scope.drive {
-        check_memory(args, drive, jobs as u64)?;
-    }
+    let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
+    let campaign = Campaign { scope, first: args.seed, seeds, until, jobs: jobs(args) };
+    watched(args, until.is_none().then_some(seeds), |stop, watch| campaign.run(stop, watch))
+}
+
+/// Lets cases run, shows how far they are, and tells what came of them; `cases` of them, where that is known.
+fn watched<S: Subject>(
+    args: &Torture,
+    cases: Option<u64>,
+    run: impl FnOnce(&AtomicBool, &(dyn Fn(&Totals) + Sync)) -> Outcome<S>,
+) -> Result<ExitCode, Failure> {
     let stop = interrupt::listen()?;
     let line = Line::new(args.quiet);
     let start = Instant::now();
-    let (totals, failed, not_drawn) = match args.exhaustive {
-        Some(length) => {
-            let Scope { designs, buffers, .. } = scope.clone();
-            let found = Exhaustive { designs, buffers, length, jobs }.run(stop, &|totals| line.show(totals, None));
-            (found.totals, found.failed, None)
-        }
-        None => {
-            let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
-            let campaign = Campaign { scope: scope.clone(), first: args.seed, seeds, until, jobs };
-            let known = until.is_none().then_some(seeds);
-            let outcome = campaign.run(stop, &|totals| line.show(totals, known));
-            let again = |(seed, finding)| ssdlab_torture::draw(seed, &scope).ok().map(|case| (case, finding));
-            (outcome.totals, outcome.failed.and_then(again), outcome.not_drawn)
-        }
-    };
+    let Outcome { totals, failed, not_drawn } = run(stop, &|totals| line.show(totals, cases));
     line.clear();
     if let Some(why) = not_drawn {
         return Err(cannot_be_drawn(args, &why));
     }
     let wall = start.elapsed();
-    let Some((case, finding)) = failed else { return nothing_found(args, &totals, wall, &table(&totals, wall, true)) };
-    let shrunk = ssdlab_torture::shrink_until(&case, &finding, stop);
-    let command = (args.exhaustive.is_none()).then(|| repeat(args, case.seed));
-    report(args, &totals, wall, &case, &finding, &shrunk, command.as_deref())?;
-    Ok(ExitCode::FAILURE)
+    match failed {
+        None => nothing_found(args, &totals, wall),
+        Some((case, finding)) => report(args, &totals, wall, &case, &finding, stop),
+    }
 }
 
 /// A campaign found nothing: it ran to its end, or was interrupted, which is no success.
-fn nothing_found(args: &Torture, totals: &Totals, wall: Duration, counted: &str) -> Result<ExitCode, Failure> {
+fn nothing_found(args: &Torture, totals: &Totals, wall: Duration) -> Result<ExitCode, Failure> {
     let interrupted = interrupt::was_asked_for();
     if args.json {
         let totals = totals_json(totals, Some(wall));
         stdout::print_json(&json!({ "totals": totals, "failed": null, "interrupted": interrupted }))?;
     } else {
         stdout::print(|to| {
-            to.write_all(counted.as_bytes())?;
+            to.write_all(table(args, totals, wall).as_bytes())?;
             if interrupted { writeln!(to, "interrupted: nothing was found so far") } else { Ok(()) }
         })?;
     }
@@ -164,13 +178,8 @@ fn cannot_be_drawn(args: &Torture, why: &NotDrawn) -> Failure {
     })
 }
 
-/// Refuses drives of which `jobs` at a time take more than is allowed.
-fn check_memory(args: &Torture, config: &DriveConfig, jobs: u64) -> Result<(), Failure> {
-    check_memory_of(args, std::slice::from_ref(config), jobs)
-}
-
-/// Refuses stacks of these drives where `jobs` stacks at a time take more memory than is allowed.
-fn check_memory_of(args: &Torture, drives: &[DriveConfig], jobs: u64) -> Result<(), Failure> {
+/// Refuses systems of these drives where `jobs` of them at a time take more memory than is allowed.
+fn check_memory(args: &Torture, drives: &[DriveConfig], jobs: u64) -> Result<(), Failure> {
     let allowed = allowed(args.memory.as_deref())?;
     let mut one = 0_u64;
     for config in drives {
@@ -229,12 +238,38 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
         return Err(Failure::input("--device with --exhaustive: short sequences run on drives of a handful of pages"));
     }
     let (drive, description) = small_drive(args, device)?;
-    scope.drive = Some(drive);
+    scope.drive = Some(drive.clone());
     scope.check().map_err(|error| match error {
         NotAccepted::Drive(error) => Failure::input(description.place(&error)),
         error @ NotAccepted::With { .. } => Failure::input(error),
     })?;
+    check_memory(args, &[drive], jobs(args) as u64)?;
     Ok(scope)
+}
+
+/// What stacks are drawn from, as the command line says.
+fn stack_scope(args: &Torture) -> Result<StackScope, Failure> {
+    let host = match &args.host {
+        Some(file) => {
+            let host = shipped::host(file)?;
+            Some(Stack { text: case_text(file)?, host })
+        }
+        None => None,
+    };
+    let drive = match &args.device {
+        Some(device) => {
+            let (drive, description) = small_drive(args, device)?;
+            let refused = |error| Failure::input(description.place(&error));
+            ssdlab_torture::without_bad_blocks(&drive).map_err(refused)?;
+            Some(drive)
+        }
+        None => None,
+    };
+    if let (Some(file), Some(stack), Some(drive)) = (&args.host, &host, &drive) {
+        stack.host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
+        check_memory(args, &stack.drives(drive), jobs(args) as u64)?;
+    }
+    Ok(StackScope { host, drive, commands: args.ops, drivers: args.drivers, faults: true })
 }
 
 /// The drive of one's own, or a small one of its kind; and its description, which says where what is wrong stands.
@@ -268,6 +303,11 @@ fn repeat(args: &Torture, seed: u64) -> String {
         if text.chars().all(plain) { text.to_string() } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
     let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
+    let flags = [("--command-sets", args.command_sets), ("--stacks", args.stacks), ("--drivers", args.drivers)];
+    flags.iter().filter(|(_, given)| *given).for_each(|(flag, _)| command.push_str(&format!(" {flag}")));
+    if let Some(file) = &args.host {
+        command.push_str(&format!(" --host {}", quoted(&file.display().to_string())));
+    }
     let device = args.device.iter().map(|device| ("--device", device));
     let rest = [("--set", &args.set), ("--design", &args.design), ("--buffer", &args.buffer)];
     let rest = rest.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
@@ -277,18 +317,20 @@ fn repeat(args: &Torture, seed: u64) -> String {
     command
 }
 
-#[allow(clippy::too_many_arguments)]
-fn report(
+/// A failing case: what it comes down to, and the command that repeats its seed, if it was drawn from one.
+fn report<S: Subject>(
     args: &Torture,
     totals: &Totals,
     wall: Duration,
-    case: &Case,
+    case: &Case<S>,
     finding: &Finding,
-    shrunk: &Shrunk,
-    command: Option<&str>,
-) -> Result<(), Failure> {
+    stop: &AtomicBool,
+) -> Result<ExitCode, Failure> {
+    let shrunk = ssdlab_torture::shrink_until(case, finding, stop);
+    let command = args.exhaustive.is_none().then(|| repeat(args, case.seed));
     let path = args.save.clone().unwrap_or_else(|| PathBuf::from(format!("torture-{}.toml", case.seed)));
-    let comment = format!("{}\n{}", shrunk.finding.message, command.unwrap_or("a short sequence of commands"));
+    let comment =
+        format!("{}\n{}", shrunk.finding.message, command.as_deref().unwrap_or("a short sequence of commands"));
     let saved = std::fs::write(&path, shrunk.case.to_text(&comment));
     if args.json {
         let mut finding = finding_json(finding);
@@ -301,65 +343,14 @@ fn report(
         stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": finding }))?;
     } else {
         stdout::print(|to| {
-            to.write_all(table(totals, wall, true).as_bytes())?;
+            to.write_all(table(args, totals, wall).as_bytes())?;
             writeln!(to, "\nFAILED: seed {}, step {} of {}", case.seed, finding.step + 1, case.steps.len())?;
             writeln!(to, "  {}", finding.message)?;
             if let Some(command) = command {
                 writeln!(to, "repeat it with\n  {command}")?;
             }
             writeln!(to, "\nshrunk to {} steps in {} tries:", shrunk.case.steps.len(), shrunk.tries)?;
-            writeln!(to, "{}", told(&shrunk.case, &shrunk.finding))?;
-            if saved.is_ok() {
-                writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
-            }
-            Ok(())
-        })?;
-    }
-    saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))
-}
-
-/// A failing seed of stacks or of a command set, and what it shrank to.
-struct Failed {
-    seed: u64,
-    /// The command that repeats the seed.
-    command: String,
-    /// Steps of the case that the seed determines.
-    steps: usize,
-    finding: Finding,
-    shrunk: Finding,
-    /// The steps of the shrunk case.
-    small: Vec<String>,
-    /// The shrunk case as a list that a person reads.
-    told: String,
-    /// The shrunk case as a file.
-    text: String,
-}
-
-fn report_failed(
-    args: &Torture,
-    totals: &Totals,
-    wall: Duration,
-    counted: &str,
-    failed: &Failed,
-) -> Result<ExitCode, Failure> {
-    let Failed { seed, command, finding, shrunk, small, .. } = failed;
-    let path = args.save.clone().unwrap_or_else(|| PathBuf::from(format!("torture-{seed}.toml")));
-    let saved = std::fs::write(&path, &failed.text);
-    if args.json {
-        let mut json = finding_json(finding);
-        json["seed"] = json!(seed);
-        json["repeat"] = json!(command);
-        json["steps"] = json!(failed.steps);
-        json["shrunk"] = finding_json(shrunk);
-        json["shrunk"]["steps"] = json!(small);
-        json["shrunk"]["file"] = json!(saved.is_ok().then(|| path.display().to_string()));
-        stdout::print_json(&json!({ "totals": totals_json(totals, Some(wall)), "failed": json }))?;
-    } else {
-        stdout::print(|to| {
-            to.write_all(counted.as_bytes())?;
-            writeln!(to, "\nFAILED: seed {seed}, step {} of {}", finding.step + 1, failed.steps)?;
-            writeln!(to, "  {}\nrepeat it with\n  {command}", finding.message)?;
-            writeln!(to, "\nshrunk to {} steps:\n{}", small.len(), failed.told)?;
+            writeln!(to, "{}", shrunk.case.told(&shrunk.finding))?;
             if saved.is_ok() {
                 writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
             }
@@ -368,23 +359,6 @@ fn report_failed(
     }
     saved.map_err(|error| Failure::work(format!("{}: cannot be written: {error}", path.display())))?;
     Ok(ExitCode::FAILURE)
-}
-
-/// A failing case as a list that a person reads.
-fn told(case: &Case, finding: &Finding) -> String {
-    let mut text = format!("  on {}\n", ssdlab_device::description::one_line(&case.config));
-    for fault in &case.config.flash.faults.script {
-        text.push_str(&format!("  fault: {:?} number {} on block {}\n", fault.kind, fault.nth, fault.block));
-    }
-    for (index, step) in case.steps.iter().enumerate() {
-        let mark = if index == finding.step { "->" } else { "  " };
-        text.push_str(&format!("{mark}{:4}  {step}\n", index + 1));
-    }
-    if finding.step >= case.steps.len() {
-        text.push_str("->      the end: one more write and flush, and a look at all sectors\n");
-    }
-    text.push_str(&format!("  {}\n  at {}", finding.message, finding.place));
-    text
 }
 
 fn finding_json(finding: &Finding) -> Value {
@@ -419,8 +393,8 @@ fn per_cut(time: Duration, totals: &Totals) -> f64 {
     time.as_secs_f64() * 1e6 / totals.cuts.max(1) as f64
 }
 
-/// The closing table; `by_kind` where power cuts are counted by what they interrupted, which those of stacks are not.
-fn table(totals: &Totals, wall: Duration, by_kind: bool) -> String {
+/// The closing table. Power cuts of stacks are counted by whose power was cut, others by what they interrupted.
+fn table(args: &Torture, totals: &Totals, wall: Duration) -> String {
     let count = |number: u64| grouped(&number.to_string(), ',');
     let row = |name: &str, value: String| vec![name.to_string(), value];
     let [program, erase, recovery, idle] = totals.cuts_by_kind;
@@ -430,7 +404,7 @@ fn table(totals: &Totals, wall: Duration, by_kind: bool) -> String {
         row("commands", count(totals.commands)),
         row("power cuts", count(totals.cuts)),
     ];
-    if by_kind {
+    if !layered(args) {
         rows.extend([
             row("  in a program", count(program)),
             row("  in an erase", count(erase)),
@@ -458,7 +432,18 @@ fn table(totals: &Totals, wall: Duration, by_kind: bool) -> String {
         ),
         row("wall time", format!("{:.1} s", wall.as_secs_f64())),
     ]);
-    stdout::aligned(&rows)
+    let mut text = stdout::aligned(&rows);
+    if layered(args) {
+        let [host, drive, all] = totals.stack_cuts;
+        text += &format!("crashes of the host {host}, cuts of one drive {drive}, cuts of everything {all}\n");
+    }
+    if totals.not_back > 0 {
+        text += &format!(
+            "stacks that did not come back, because a layer could not read its records: {}\n",
+            totals.not_back
+        );
+    }
+    text
 }
 
 /// How far the campaign is, on a terminal.

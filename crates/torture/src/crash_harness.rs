@@ -2,23 +2,21 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
-use ssdlab_device::{Completion, Drive, DriveConfig, Options, Recovered};
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::Flash;
 use ssdlab_host::BlockDevice as _;
 
 use crate::commands::Mix;
-use crate::driver::{assert_checks, contents, submit};
+use crate::cut::{Cut, PoweredDrive};
+use crate::driver::{assert_checks, contents, submit, take_completed};
 use crate::durability_oracle::Durable;
-use crate::journal::stamps;
+use crate::totals::Totals;
+
+pub use crate::cut::recovery_of;
 
 /// A drive, what a host may rely on, and how they go on together over power cuts.
 pub struct CrashHarness {
-    /// What the drive is.
-    pub config: DriveConfig,
-    /// What its power comes back with.
-    pub options: Options,
-    /// Always there, but for the instant of a power cut.
-    drive: Option<Drive>,
+    pub(crate) power: PoweredDrive,
     /// What a host may rely on.
     pub oracle: Durable,
     /// Power cuts so far.
@@ -29,20 +27,26 @@ pub struct CrashHarness {
 
 impl CrashHarness {
     /// A fresh drive.
+    ///
+    /// # Panics
+    /// The drive is refused.
     pub fn new(config: &DriveConfig, options: Options) -> CrashHarness {
-        let drive = Drive::new(config, options).expect("an accepted drive");
-        let oracle = Durable::new(drive.user_sectors(), config.buffer.policy == "none");
-        CrashHarness { config: config.clone(), options, drive: Some(drive), oracle, cuts: 0, commands: 0 }
+        CrashHarness::build(config, options).expect("an accepted drive")
+    }
+
+    /// A fresh drive.
+    ///
+    /// # Errors
+    /// The drive is refused.
+    pub(crate) fn build(config: &DriveConfig, options: Options) -> Result<CrashHarness, DriveError> {
+        let mut power = PoweredDrive::new(config, options)?;
+        let oracle = Durable::new(power.get().user_sectors(), config.buffer.policy == "none");
+        Ok(CrashHarness { power, oracle, cuts: 0, commands: 0 })
     }
 
     /// The drive.
     pub fn drive(&mut self) -> &mut Drive {
-        self.drive.as_mut().expect("the power is on")
-    }
-
-    /// The drive, unless it is the instant of a power cut.
-    pub(crate) fn drive_if_on(&self) -> Option<&Drive> {
-        self.drive.as_ref()
+        self.power.get()
     }
 
     /// Submits a command now.
@@ -55,14 +59,9 @@ impl CrashHarness {
 
     /// Tells the oracle what has completed.
     pub fn collect(&mut self) {
-        let drive = self.drive.as_mut().expect("the power is on");
-        let mut completions: Vec<Completion> = std::mem::take(drive.completions());
-        let data = std::mem::take(drive.read_data());
         // They took effect in this order; a flush that completed covers only what had completed when it was submitted.
-        completions.sort_by_key(|completion| completion.order);
-        for completion in &completions {
-            let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| stamps(cells));
-            self.oracle.completed(completion, cells);
+        for (completion, cells) in take_completed(self.power.get()) {
+            self.oracle.completed(&completion, cells);
         }
     }
 
@@ -71,6 +70,7 @@ impl CrashHarness {
         let Some(at) = self.drive().next_event() else { return false };
         self.drive().run_until(at);
         self.collect();
+        self.power.count_event();
         true
     }
 
@@ -134,31 +134,24 @@ impl CrashHarness {
 
     /// Cuts the power at this instant, and then again during recoveries, each time after as many of its operations as
     /// `operations` says of the chips, until it says `None` or the recovery is over before.
-    pub fn cut_in_recovery(&mut self, mut operations: impl FnMut(&Flash) -> Option<u64>) {
+    pub fn cut_in_recovery(&mut self, operations: impl FnMut(&Flash) -> Option<u64>) {
         self.oracle.power_lost();
-        let mut flash = self.drive.take().expect("the power is on").power_cut();
-        self.drive = Some(loop {
-            self.cuts += 1;
-            let until = operations(&flash).unwrap_or(u64::MAX);
-            match Drive::recover_until(&self.config, self.options, flash, until).expect("a drive comes back") {
-                Recovered::Whole(drive, _) => break *drive,
-                Recovered::Cut(chips) => flash = *chips,
-            }
-        });
+        self.cuts += self.power.cut_in_recovery(operations);
+    }
+
+    /// Cuts the power when the part of the time has passed that `cut` says, and in recoveries as it says.
+    pub(crate) fn cut_as(&mut self, cut: &Cut, totals: &mut Totals) {
+        self.power.pass_part(cut);
+        self.collect();
+        self.oracle.power_lost();
+        self.cuts += self.power.cut(cut, totals);
     }
 
     /// What the drive holds is what it may hold, and its own checks hold.
     pub fn compare(&mut self) {
-        let drive = self.drive.as_mut().expect("the power is on");
+        let drive = self.power.get();
         assert_checks(drive);
-        let (found, next) = contents(drive);
+        let (found, next) = contents(drive, 1);
         self.oracle.found(&found, next, &format!("cut {} after {} commands", self.cuts, self.commands));
     }
-}
-
-/// Operations of recovery before its first erase, and its erases.
-pub fn recovery_of(flash: &Flash) -> (u64, u64) {
-    let torn = flash.blocks.all().iter().filter(|block| block.torn);
-    let read = flash.blocks.all().iter().filter(|block| !block.torn);
-    (read.map(|block| u64::from(block.programmed)).sum(), torn.count() as u64)
 }

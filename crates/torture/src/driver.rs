@@ -4,13 +4,13 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng};
 use ssdlab_device::{Completion, Data, Drive, DriveConfig, Status};
 use ssdlab_flash::Latency;
-use ssdlab_host::BlockDevice as _;
+use ssdlab_host::BlockDevice;
 
 use crate::commands::Mix;
 use crate::journal::{Journal, stamps};
 
-/// Virtual time in which some command completes, or a drive hangs: an hour, or what a description's own times add up to. Each
-/// command can wait for those before it, and for collection that moves and erases every block.
+/// Virtual time in which some command completes, or a drive hangs: an hour, or what a description's own times add up
+/// to. Each command can wait for those before it, and for collection that moves and erases every block.
 pub(crate) fn hangs_after(config: &DriveConfig) -> Nanos {
     const AN_HOUR: u64 = 3_600_000_000_000;
     const OPERATIONS: u64 = 10_000;
@@ -73,20 +73,20 @@ pub fn run(drive: &mut Drive, mix: &mut Mix, rng: &mut Rng, depth: u64, count: u
 
 /// What all sectors of an idle drive hold.
 pub fn read_all(drive: &mut Drive) -> Vec<Result<u64, Status>> {
-    contents(drive).0
+    contents(drive, 1).0
 }
 
-/// What all sectors of an idle drive hold, and the order of the next command.
-pub fn contents(drive: &mut Drive) -> (Vec<Result<u64, Status>>, u64) {
-    let sectors = drive.user_sectors();
+/// What all sectors of an idle device hold, and the step of the next command; each step has `stride` numbers of effect.
+pub(crate) fn contents<D: BlockDevice + ?Sized>(device: &mut D, stride: u64) -> (Vec<Result<u64, Status>>, u64) {
+    let sectors = device.sectors();
     let mut cells = Vec::with_capacity(sectors as usize);
     let mut next = 0;
     // As few commands as errors allow: what cannot be read whole is read by halves.
     let mut parts = vec![(0, sectors)];
     while let Some((first, count)) = parts.pop() {
-        let completion = alone(drive, &Request::new(Op::Read, first, count), 0);
-        next = completion.order + 1;
-        let data = std::mem::take(drive.read_data());
+        let completion = alone(device, &Request::new(Op::Read, first, count), 0);
+        next = completion.order / stride + 1;
+        let data = std::mem::take(device.read_data());
         match completion.status {
             Status::Success => cells.extend(stamps(&data[0].1).into_iter().map(Ok)),
             status if count == 1 => cells.push(Err(status)),
@@ -107,16 +107,22 @@ pub fn read_sector(drive: &mut Drive, sector: u64) -> Result<u64, Status> {
     }
 }
 
-/// Runs one command on an idle drive to its end.
-pub fn alone(drive: &mut Drive, request: &Request, stamp: u64) -> Completion {
-    submit(drive, request, stamp);
-    while drive.outstanding() > 0 {
-        assert!(drive.wait_for_completion(Nanos::MAX), "{request:?} never completes");
-        if drive.outstanding() > 0 {
-            unreachable!("only one command was outstanding");
-        }
-    }
-    drive.completions().pop().expect("the command has completed")
+/// Runs one command on an idle device to its end.
+pub fn alone<D: BlockDevice + ?Sized>(device: &mut D, request: &Request, stamp: u64) -> Completion {
+    let at = device.now();
+    device.submit(&Request { at, ..*request }, Data::Stamp(stamp));
+    assert!(device.wait_for_completion(Nanos::MAX), "{request:?} never completes");
+    assert_eq!(device.outstanding(), 0, "only one command was outstanding");
+    device.completions().pop().expect("the command has completed")
+}
+
+/// What a device has completed, in the order in which it took effect, each with the stamps that a read brought.
+pub(crate) fn take_completed<D: BlockDevice + ?Sized>(device: &mut D) -> Vec<(Completion, Option<Vec<u64>>)> {
+    let mut completions = std::mem::take(device.completions());
+    let data = std::mem::take(device.read_data());
+    completions.sort_by_key(|completion| completion.order);
+    let read = |tag| data.iter().find(|(of, _)| *of == tag).map(|(_, cells)| stamps(cells));
+    completions.into_iter().map(|completion| (completion, read(completion.tag))).collect()
 }
 
 /// Everything the drive checks about itself holds.

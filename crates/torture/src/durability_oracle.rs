@@ -312,8 +312,8 @@ impl Durable {
         )
     }
 
-    /// The power goes: what is not known to be on flash may be there or not. The commands of the next life take effect as
-    /// numbers from 0 on.
+    /// The power goes: what is not known to be on flash may be there or not. The commands of the next life take effect
+    /// as numbers from 0 on.
     pub fn power_lost(&mut self) {
         // What comes before these never completed; it may or may not have taken effect.
         for effect in std::mem::take(&mut self.ahead).into_values() {
@@ -335,8 +335,8 @@ impl Durable {
         self.begin_life(0);
     }
 
-    /// A device lost its power under a host that goes on: what had completed and is not known to be on flash may be there
-    /// or not, and a flush from before proves nothing. Commands that were in flight still complete.
+    /// A device lost its power under a host that goes on: what had completed and is not known to be on flash may be
+    /// there or not, and a flush from before proves nothing. Commands that were in flight still complete.
     pub fn device_lost(&mut self) {
         for effect in self.ahead.values_mut() {
             if effect.status == Status::Success && effect.request.op != Op::Read {

@@ -1,5 +1,5 @@
-//! A drive of one's own made small: its policies, timing, page and unit stay, only counts go down, so that all of it can be
-//! compared after every power cut.
+//! A drive of one's own made small: its policies, timing, page and unit stay, only counts go down, so that all of it
+//! can be compared after every power cut.
 
 use ssdlab_device::DriveConfig;
 

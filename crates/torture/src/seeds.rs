@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Runs `body` for seeds `1..=seeds`. With `SSDLAB_SEED` set only that seed is run, and `SSDLAB_TORTURE` multiplies the
-/// number of seeds. A seed that fails prints the command that repeats it: `test` is in `module` of a crate's test program `it`. With
-/// `SSDLAB_KEEP_GOING` the rest run too.
+/// number of seeds. A seed that fails prints the command that repeats it: `test` is in `module` of a crate's test
+/// program `it`. With `SSDLAB_KEEP_GOING` the rest run too.
 pub fn campaign(module: &str, test: &str, seeds: u64, mut body: impl FnMut(u64)) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("SSDLAB_SEED") {

@@ -1,15 +1,17 @@
-//! What of a failing case matters: steps and faults are left out, and the rest is made plainer, as long as it still fails.
+//! What of a failing case matters: steps and faults are left out, and the rest is made plainer, as long as it still
+//! fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ssdlab_base::{Nanos, Op};
-use ssdlab_device::{Pacing, Parity, Superblock};
+use ssdlab_base::Nanos;
+use ssdlab_device::{DriveConfig, Pacing, Parity, Superblock};
 use ssdlab_flash::{FaultKind, Faults, Latency, MultiPlane, SchedulerKind};
 
-use crate::case::{Case, Cut, Moment, Step};
-use crate::run::{Finding, Struck, accepted, run, run_with_faults};
+use crate::case::{Case, Finding, Struck, Subject, Watched, run, run_watched};
 use crate::script::describable;
+use crate::single_drive::SingleDrive;
+use crate::step::{Place, Step};
 use crate::totals::Totals;
 
 /// Most cases tried; a small one takes about a millisecond.
@@ -20,17 +22,17 @@ const LONGEST: Duration = Duration::from_secs(120);
 
 /// A case that is as small as was found, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shrunk {
+pub struct Shrunk<S: Subject = SingleDrive> {
     /// The case.
-    pub case: Case,
+    pub case: Case<S>,
     /// What is found wrong with it.
     pub finding: Finding,
     /// Cases tried.
     pub tries: u32,
 }
 
-struct Shrinker<'a> {
-    best: Case,
+struct Shrinker<'a, S: Subject> {
+    best: Case<S>,
     finding: Finding,
     tries: u32,
     began: Instant,
@@ -38,12 +40,12 @@ struct Shrinker<'a> {
 }
 
 /// Shrinks a case that fails with `finding`.
-pub fn shrink(case: &Case, finding: &Finding) -> Shrunk {
+pub fn shrink<S: Subject>(case: &Case<S>, finding: &Finding) -> Shrunk<S> {
     shrink_until(case, finding, &AtomicBool::new(false))
 }
 
 /// Shrinks a case that fails with `finding` until `stop` is set; gives back what was found up to then.
-pub fn shrink_until(case: &Case, finding: &Finding, stop: &AtomicBool) -> Shrunk {
+pub fn shrink_until<S: Subject>(case: &Case<S>, finding: &Finding, stop: &AtomicBool) -> Shrunk<S> {
     let mut shrinker = Shrinker { best: case.clone(), finding: finding.clone(), tries: 0, began: Instant::now(), stop };
     shrinker.cut_tail();
     shrinker.pin_faults();
@@ -52,24 +54,26 @@ pub fn shrink_until(case: &Case, finding: &Finding, stop: &AtomicBool) -> Shrunk
         shrinker.leave_out_steps();
         shrinker.leave_out_faults();
         shrinker.simplify_steps();
-        shrinker.simplify_drive();
+        shrinker.simplify_setup();
         if shrinker.best == before || shrinker.is_over() {
             break;
         }
     }
+    assert_eq!(shrinker.finding.by_oracle(), finding.by_oracle(), "another party finds what is left");
     Shrunk { case: shrinker.best, finding: shrinker.finding, tries: shrinker.tries }
 }
 
-impl Shrinker<'_> {
+impl<S: Subject> Shrinker<'_, S> {
     fn is_over(&self) -> bool {
         self.tries >= TRIES || self.began.elapsed() >= LONGEST || self.stop.load(Ordering::Relaxed)
     }
 
     /// Keeps `candidate` if it fails too, found by the same party.
-    fn keep(&mut self, candidate: Case) -> bool {
-        if self.is_over() || candidate == self.best || accepted(&candidate).is_err() {
+    fn keep(&mut self, candidate: Case<S>) -> bool {
+        if self.is_over() || candidate == self.best || candidate.accepted().is_err() {
             return false;
         }
+        assert!(candidate.steps.len() <= self.best.steps.len() + 1, "a fault becomes a step, and no more are added");
         self.tries += 1;
         match run(&candidate, &mut Totals::default()) {
             Err(finding) if finding.by_oracle() == self.finding.by_oracle() => {
@@ -81,53 +85,54 @@ impl Shrinker<'_> {
         }
     }
 
-    fn keep_steps(&mut self, steps: Vec<Step>) -> bool {
-        let candidate = Case { steps, ..self.best.clone() };
-        self.keep(candidate)
+    fn keep_steps(&mut self, steps: Vec<Step<S::Command>>) -> bool {
+        self.keep(Case { steps, ..self.best.clone() })
     }
 
     /// What comes after the step that failed does not matter.
     fn cut_tail(&mut self) {
-        let steps = self.best.steps.iter().take(self.finding.step + 1).copied().collect();
+        let steps = self.best.steps.iter().take(self.finding.step + 1).cloned().collect();
         self.keep_steps(steps);
     }
 
     /// Faults by rate, by wear and of the factory become a list, and those become steps, which keep their place when
-    /// others are left out.
+    /// others are left out. Where no step lets a single operation of the drive fail, they stay as they are.
     fn pin_faults(&mut self) {
-        let mut struck = Vec::new();
-        if run_with_faults(&self.best, &mut Totals::default(), &mut struck).is_ok() {
+        if !S::takes(&Step::Fail(FaultKind::Program, Place::Any)) {
+            return;
+        }
+        let mut watched = Watched::default();
+        if run_watched(&self.best, &mut Totals::default(), &mut watched).is_ok() {
             return;
         }
         let mut candidate = self.best.clone();
         // Steps strike again by themselves.
-        let mut steps = self.best.steps.iter().filter(|step| matches!(step, Step::Fail { .. })).count();
-        let others = struck.iter().filter(|struck| {
-            let by_step = steps > 0
-                && self
-                    .best
-                    .steps
-                    .iter()
-                    .any(|step| matches!(step, Step::Fail { kind, .. } if *kind == struck.fault.kind));
+        let by_steps: Vec<FaultKind> = self.best.steps.iter().filter_map(Step::failure).map(|(kind, _)| kind).collect();
+        let mut steps = by_steps.len();
+        let others = watched.struck.iter().filter(|struck| {
+            let by_step = steps > 0 && by_steps.contains(&struck.fault.kind);
             steps -= usize::from(by_step);
             !by_step
         });
         let script = others.map(|struck| struck.fault).collect();
-        candidate.config.flash.faults = Faults { script, ..Faults::default() };
+        candidate.drive.flash.faults = Faults { script, ..Faults::default() };
         self.keep(candidate);
-        for Struck { fault, step } in struck.into_iter().rev() {
-            let Some(index) = self.best.config.flash.faults.script.iter().position(|other| *other == fault) else {
-                continue;
-            };
+        for Struck { fault, step } in watched.struck.into_iter().rev() {
+            let script = &self.best.drive.flash.faults.script;
+            let Some(index) = script.iter().position(|other| *other == fault) else { continue };
             if fault.kind == FaultKind::Factory {
                 // It is there before the first step.
                 continue;
             }
             let places = [(step, None), (step, Some(fault.block)), (step.saturating_sub(1), Some(fault.block))];
             for (place, block) in places.into_iter().skip(usize::from(fault.kind == FaultKind::Die)) {
+                let fails = Step::Fail(fault.kind, Place::of(block));
+                if !S::takes(&fails) {
+                    continue;
+                }
                 let mut candidate = self.best.clone();
-                candidate.config.flash.faults.script.remove(index);
-                candidate.steps.insert(place.min(candidate.steps.len()), Step::Fail { kind: fault.kind, block });
+                candidate.drive.flash.faults.script.remove(index);
+                candidate.steps.insert(place.min(candidate.steps.len()), fails);
                 if self.keep(candidate) {
                     break;
                 }
@@ -156,9 +161,9 @@ impl Shrinker<'_> {
 
     fn leave_out_faults(&mut self) {
         let mut at = 0;
-        while at < self.best.config.flash.faults.script.len() {
+        while at < self.best.drive.flash.faults.script.len() {
             let mut candidate = self.best.clone();
-            candidate.config.flash.faults.script.remove(at);
+            candidate.drive.flash.faults.script.remove(at);
             if !self.keep(candidate) {
                 at += 1;
             }
@@ -167,8 +172,8 @@ impl Shrinker<'_> {
 
     fn simplify_steps(&mut self) {
         for at in 0..self.best.steps.len() {
-            for plainer in plainer(&self.best.steps[at]) {
-                if plainer != self.best.steps[at] {
+            for plainer in self.best.steps[at].plainer() {
+                if S::takes(&plainer) && plainer != self.best.steps[at] {
                     let mut steps = self.best.steps.clone();
                     steps[at] = plainer;
                     self.keep_steps(steps);
@@ -177,69 +182,26 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Features of the drive go off one by one.
-    fn simplify_drive(&mut self) {
+    /// Features of the subject and of its drive go off one by one.
+    fn simplify_setup(&mut self) {
+        for subject in self.best.subject.plainer() {
+            self.keep(Case { subject, ..self.best.clone() });
+        }
         for change in CHANGES {
-            let mut candidate = self.best.clone();
-            change(&mut candidate.config);
-            if let Some(config) = describable(&candidate.config) {
-                candidate.config = config;
-                self.keep(candidate);
+            let mut drive = self.best.drive.clone();
+            change(&mut drive);
+            if let Some(drive) = describable(&drive) {
+                self.keep(Case { drive, ..self.best.clone() });
             }
         }
     }
 }
 
-/// Plainer forms of a step, the plainest first.
-fn plainer(step: &Step) -> Vec<Step> {
-    match *step {
-        Step::Command { request, depth } => {
-            let mut forms = vec![Step::Command { request, depth: 1 }];
-            let mut with = |change: &dyn Fn(&mut ssdlab_base::Request)| {
-                let mut request = request;
-                change(&mut request);
-                forms.push(Step::Command { request, depth });
-            };
-            with(&|request| request.queue = 0);
-            with(&|request| request.stream = 0);
-            with(&|request| request.fua = false);
-            if request.op != Op::Flush {
-                with(&|request| request.sectors = request.sectors.min(1));
-                with(&|request| request.sectors /= 2);
-                with(&|request| request.sector = 0);
-                with(&|request| request.sector /= 2);
-            }
-            forms
-        }
-        Step::Run(events) => {
-            vec![Step::Run(1), Step::Run(events / 2), Step::Run(events.saturating_sub(1)), Step::Drain]
-        }
-        Step::Pass(time) => vec![Step::Drain, Step::Pass(Nanos(time.0 / 2))],
-        Step::Drain => Vec::new(),
-        // A die is named by a block.
-        Step::Fail { kind: FaultKind::Die, .. } => Vec::new(),
-        Step::Fail { kind, .. } => vec![Step::Fail { kind, block: None }],
-        Step::Cut(cut) => {
-            let none = [None; 3];
-            let [first, second, _] = cut.recovery;
-            vec![
-                Step::Cut(Cut { at: Moment::Now, percent: 0, recovery: none, unread: false }),
-                Step::Cut(Cut { recovery: none, ..cut }),
-                Step::Cut(Cut { recovery: [first, None, None], ..cut }),
-                Step::Cut(Cut { recovery: [first, second, None], ..cut }),
-                Step::Cut(Cut { at: Moment::Now, ..cut }),
-                Step::Cut(Cut { percent: 0, ..cut }),
-                Step::Cut(Cut { percent: 50, ..cut }),
-                Step::Cut(Cut { unread: false, ..cut }),
-            ]
-        }
-    }
-}
-
-type Change = fn(&mut ssdlab_device::DriveConfig);
+type Change = fn(&mut DriveConfig);
 
 /// What a plainer drive does without.
 const CHANGES: &[Change] = &[
+    |drive| drive.flash.faults = Faults { script: std::mem::take(&mut drive.flash.faults.script), ..Faults::default() },
     |drive| drive.timed = false,
     |drive| drive.buffer.policy = "none".to_string(),
     |drive| drive.buffer.latency = Nanos::ZERO,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ssdlab_flash::FaultKind;
 
-use crate::stacks::Cut;
+use crate::cut::Whose;
 
 /// What the power went in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +91,12 @@ impl Totals {
     }
 
     /// A crash or a power cut of a stack.
-    pub fn stack_cut(&mut self, what: Cut) {
+    pub fn stack_cut(&mut self, whose: Whose) {
         self.cuts += 1;
-        let kind = match what {
-            Cut::Host => 0,
-            Cut::Drive(_) => 1,
-            Cut::All => 2,
+        let kind = match whose {
+            Whose::Host => 0,
+            Whose::Only | Whose::Drive(_) => 1,
+            Whose::All => 2,
         };
         self.stack_cuts[kind] += 1;
     }

@@ -96,6 +96,42 @@ fn commands_of_a_set_are_drawn_and_replayed_from_a_file() {
     bench.refuses(&["torture", "--replay", "page.toml"], &["page.toml", "does not take the command set 'tags'"]);
 }
 
+/// Only tests draw such cases; what one of them fails with is replayed by the command.
+#[test]
+fn cases_of_segments_and_of_a_log_are_replayed_from_a_file() {
+    let bench = Bench::new();
+    let case = |set: &str, steps: &str, design: &str| {
+        let (head, tail) = CASE.split_once("steps = [").expect("steps");
+        let (_, drive) = tail.split_once("]\n").expect("the end of the steps");
+        let drive = drive.replace("blocks_per_plane = 8", "blocks_per_plane = 40");
+        let head = head.replace("seed = 5", &format!("seed = 5\n{set}"));
+        format!("{head}steps = [{steps}]\n{drive}[gc]\nfree_blocks = 3\n[ftl]\nallocation = \"dynamic\"\n{design}")
+    };
+    let steps = "\"write 0+2 renew\", \"append 0+5 fua\", \"break-gap 1+1\", \"read 0+1\", \"trim 0+1\", \"write 1+1\", \
+                 \"cut after=2 recovery=50%\", \"drain\", \"fail program\", \"write 0+1\"";
+    let segments = case("command_set = \"segments\"", steps, "design = \"aftl\"\n");
+    bench.write("segments.toml", &segments);
+    let done = bench.succeeds(&["torture", "--replay", "segments.toml"]);
+    assert_eq!(done.stdout, "10 steps, 3 power cuts: nothing found\n");
+    let steps = "\"twrite 1,2,5\", \"remap 0x3\", \"trim-dead\", \"write 3+4 fua\", \"read 1+1\", \"restore\", \"fail erase\", \
+                 \"cut\", \"trim 0+2\", \"flush\"";
+    let design = "design = \"shrd\"\nrwlb = \"4k\"\nmap_page = \"1k\"\n";
+    bench.write("log.toml", &case("command_set = \"shrd\"\nvendor = true", steps, design));
+    let done = bench.succeeds(&["torture", "--replay", "log.toml"]);
+    assert_eq!(done.stdout, "10 steps, 2 power cuts: nothing found\n");
+    assert!(done.stderr.contains("step 7 (\"fail erase\") never struck"), "{}", done.stderr);
+    let wrong = [
+        ("break-gap 1+1", "break-gap 1", "found step 'break-gap 1', expected a segment and a count such as 2+5"),
+        ("\"segments\"", "\"segment\"", "torture.command_set: found \"segment\", expected one of tags, segments"),
+        ("\"segments\"", "\"shrd\"", "torture.vendor: missing, expected true or false"),
+        ("\"aftl\"", "\"page\"", "ftl.design: 'page' has neither segments nor zones"),
+    ];
+    for (from, to, expected) in wrong {
+        bench.write("wrong.toml", &segments.replacen(from, to, 1));
+        bench.refuses(&["torture", "--replay", "wrong.toml"], &["wrong.toml", expected]);
+    }
+}
+
 #[test]
 fn a_case_is_replayed_from_its_file() {
     let bench = Bench::new();

@@ -12,8 +12,8 @@ use ssdlab_flash::Lifeline;
 use ssdlab_host::Host;
 use ssdlab_live::engine::{Kind, PROMISES};
 use ssdlab_live::{Answer, Command, Engine, Failure, Pace, Promise, Sink, Target, image};
-use ssdlab_torture::configs;
-use ssdlab_torture::stacks::{self, StackScope};
+use ssdlab_torture::stacks::StackScope;
+use ssdlab_torture::{configs, draw};
 
 const SECTOR: usize = 512;
 
@@ -159,10 +159,11 @@ impl Subject {
     pub(crate) fn draw_stack(rng: &mut Rng, drivers: bool) -> Subject {
         loop {
             let scope = StackScope { host: None, drive: None, commands: 0, drivers, faults: false };
-            let Ok((case, host)) = stacks::draw(rng.random(), &scope) else { continue };
+            let Ok(case) = draw(rng.random(), &scope) else { continue };
+            let (host, drive) = (case.subject.host, case.drive);
             // With fewer blocks in reserve a drive may end read-only after a few cuts.
-            if case.drive.gc.free_blocks >= 3 {
-                return Subject::of(host, DriveConfig { timed: rng.random_bool(0.5), ..case.drive });
+            if drive.gc.free_blocks >= 3 {
+                return Subject::of(host, DriveConfig { timed: rng.random_bool(0.5), ..drive });
             }
         }
     }

@@ -4,14 +4,15 @@ use rand::RngExt;
 use ssdlab_base::{Rng, SECTOR_BYTES, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
-use ssdlab_host::Host;
 
-use super::system::any_drive;
-use super::{Cut, StackCase, Step};
+use super::Stack;
+use crate::campaign::{Draw, NotDrawn, try_drives};
+use crate::case::Case;
 use crate::commands::Mix;
 use crate::configs::{self, one_of};
-use crate::draw::NotDrawn;
+use crate::cut::{Again, Cut, Whose};
 use crate::script::describable;
+use crate::step::{BlockCommand, Place, Step};
 
 /// Sectors of a stack at most: what a comparison of all of it costs.
 const MOST_SECTORS: u64 = 4000;
@@ -19,8 +20,8 @@ const MOST_SECTORS: u64 = 4000;
 /// What cases are drawn from.
 #[derive(Clone, Debug)]
 pub struct StackScope {
-    /// Layers of one's own, and their text; else they are drawn, too.
-    pub host: Option<(String, Host)>,
+    /// Layers of one's own; else they are drawn, too.
+    pub host: Option<Stack>,
     /// A drive of one's own for layers that name none; else small ones are drawn.
     pub drive: Option<DriveConfig>,
     /// Commands of a case.
@@ -34,65 +35,42 @@ pub struct StackScope {
 /// Tries to draw a seed's stack, whose layers may want more than a small drive has.
 const TRIES: u32 = 2000;
 
-/// The case of a seed; the same seed and scope give the same case.
-///
-/// # Errors
-/// No stack that was drawn was accepted.
-pub fn draw(seed: u64, scope: &StackScope) -> Result<(StackCase, Host), NotDrawn> {
-    draw_until(seed, scope, &|| false)
-}
+impl Draw for StackScope {
+    type Subject = Stack;
 
-/// The case of a seed, unless `over` says that drawing it takes too long.
-///
-/// # Errors
-/// No stack that was drawn was accepted.
-pub fn draw_until(seed: u64, scope: &StackScope, over: &dyn Fn() -> bool) -> Result<(StackCase, Host), NotDrawn> {
-    let (mut rng, mut faults) = (rng(seed, "stack torture"), rng(seed, "stack faults"));
-    let faulty = scope.faults && faults.random_bool(0.3);
-    let mut reason = "its size".to_string();
-    for _ in 0..TRIES {
-        if over() {
-            return Err(NotDrawn::Stopped);
-        }
-        let drawn = match &scope.host {
-            Some((text, host)) => Some((text.clone(), host.clone())),
-            // Every tenth: not the same ones in both campaigns.
-            None if seed % 10 == if scope.drivers { 7 } else { 0 } => Some(parsed(nested(&mut rng))),
-            // Every third.
-            None if scope.drivers && seed.is_multiple_of(3) => Some(parsed(append(&mut rng, seed))),
-            None if scope.drivers => Some(parsed(shrd(&mut rng))),
-            None => None,
-        };
-        let sets = drawn.as_ref().map_or(&[][..], |(_, host)| host.commands());
-        // Of several sets one by the seed: every second host that appends is above zones.
-        let set = sets.get(seed as usize / 9 % sets.len().max(1));
-        let drive = match &scope.drive {
-            Some(drive) => drive.clone(),
-            None => small_drive(&mut rng, set.and_then(|set| design_with(set))),
-        };
-        let drive = if faulty && scope.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
-        let (text, host) = drawn.unwrap_or_else(|| parsed(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0, None))));
-        let sectors = match host.sectors(&drive) {
-            Ok(sectors) => sectors,
-            Err(why) => {
-                reason = why.to_string();
-                continue;
+    fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case<Stack>, NotDrawn> {
+        let (mut rng, mut faults) = (rng(seed, "stack torture"), rng(seed, "stack faults"));
+        let faulty = self.faults && faults.random_bool(0.3);
+        try_drives(seed, TRIES, over, || {
+            let drawn = match &self.host {
+                Some(stack) => Some(stack.clone()),
+                // Every tenth: not the same ones in both campaigns.
+                None if seed % 10 == if self.drivers { 7 } else { 0 } => Some(Stack::new(nested(&mut rng))),
+                // Every third.
+                None if self.drivers && seed.is_multiple_of(3) => Some(Stack::new(append(&mut rng, seed))),
+                None if self.drivers => Some(Stack::new(shrd(&mut rng))),
+                None => None,
+            };
+            let sets = drawn.as_ref().map_or(&[][..], |stack| stack.host.commands());
+            // Of several sets one by the seed: every second host that appends is above zones.
+            let set = sets.get(seed as usize / 9 % sets.len().max(1));
+            let drive = match &self.drive {
+                Some(drive) => drive.clone(),
+                None => small_drive(&mut rng, set.and_then(|set| design_with(set))),
+            };
+            let drive = if faulty && self.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
+            let subject =
+                drawn.unwrap_or_else(|| Stack::new(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0, None))));
+            let sectors = subject.host.sectors(&drive).map_err(|why| Some(why.to_string()))?;
+            if sectors == 0 || sectors > MOST_SECTORS && self.host.is_none() && self.drive.is_none() {
+                return Err(None);
             }
-        };
-        if sectors == 0 || sectors > MOST_SECTORS && scope.host.is_none() && scope.drive.is_none() {
-            continue;
-        }
-        let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, below_layers: true, ..drive.clone() };
-        let steps = steps(&mut rng, &seen, scope.commands);
-        let steps = if faulty { with_failures(steps, drive.gc.free_blocks >= 3, &mut faults) } else { steps };
-        return Ok((StackCase { seed, host: text, drive, steps }, host));
+            let seen = DriveConfig { user_bytes: sectors * SECTOR_BYTES, below_layers: true, ..drive.clone() };
+            let steps = steps(&mut rng, &seen, self.commands);
+            let steps = if faulty { with_failures(steps, drive.gc.free_blocks >= 3, &mut faults) } else { steps };
+            Ok(Case { seed, drive, subject, steps })
+        })
     }
-    Err(NotDrawn::Refused { seed, tries: TRIES, reason })
-}
-
-fn parsed(text: String) -> (String, Host) {
-    let host = Host::parse(&text, "drawn").expect("a drawn host is one");
-    (text, host)
 }
 
 /// Above some drivers is a scheduler.
@@ -199,7 +177,8 @@ fn restoring(rng: &mut Rng) -> String {
     )
 }
 
-/// A drive of some hundred pages, without faults, mostly as full as is accepted; of a design of its own where one is named.
+/// A drive of some hundred pages, without faults, mostly as full as is accepted; of a design of its own where one is
+/// named.
 fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
     loop {
         let mut config = configs::draw(rng);
@@ -246,7 +225,7 @@ fn with_faults(mut drive: DriveConfig, rng: &mut Rng) -> DriveConfig {
 }
 
 /// Steps with operations that fail between them; programs and erases if the drives have `spares`.
-fn with_failures(steps: Vec<Step>, spares: bool, rng: &mut Rng) -> Vec<Step> {
+fn with_failures(steps: Vec<Step<BlockCommand>>, spares: bool, rng: &mut Rng) -> Vec<Step<BlockCommand>> {
     const KINDS: [FaultKind; 3] = [FaultKind::Read, FaultKind::Program, FaultKind::Erase];
     let rate = one_of(rng, &[0.01, 0.05]);
     // On one drive alone a mirror has another side; on any drive it may have none.
@@ -255,18 +234,19 @@ fn with_failures(steps: Vec<Step>, spares: bool, rng: &mut Rng) -> Vec<Step> {
     for step in steps {
         if rng.random_bool(rate) {
             let kinds = if spares { &KINDS[..] } else { &KINDS[..1] };
-            with.push(Step::Fail { kind: one_of(rng, kinds), drive: only.unwrap_or_else(|| any_drive(rng)) });
+            let kind = one_of(rng, kinds);
+            with.push(Step::Fail(kind, Place::Drive(only.unwrap_or_else(|| any_drive(rng)))));
         }
         with.push(step);
     }
     with
 }
 
-fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step> {
+fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step<BlockCommand>> {
     let mut mix = Mix::draw(rng, seen);
     let mut steps = Vec::new();
     if rng.random_bool(0.3) {
-        steps.extend(mix.fill().map(|request| Step::Command { request, depth: 8 }));
+        steps.extend(mix.fill().map(|request| Step::Command(BlockCommand { request, depth: 8 })));
     }
     let cut = one_of(rng, &[0.2, 0.1, 0.05, 0.02]);
     let run = one_of(rng, &[0.0, 0.1, 0.5]);
@@ -282,7 +262,8 @@ fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step> {
             depth = one_of(rng, &[1, 2, 4, 8, 32]);
         }
         let (request, _) = mix.next(rng);
-        steps.push(Step::Command { request: ssdlab_base::Request { tag: 0, ..request }, depth });
+        let request = ssdlab_base::Request { tag: 0, ..request };
+        steps.push(Step::Command(BlockCommand { request, depth }));
         if rng.random_bool(run) {
             steps.push(Step::Run(rng.random_range(1..12)));
         }
@@ -291,18 +272,25 @@ fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step> {
         }
         if rng.random_bool(cut) {
             let mut pick = rng.random_range(0..weights.iter().sum::<u32>().max(1));
-            let mut what = Cut::All;
-            for (kind, weight) in [Cut::Host, Cut::Drive(any_drive(rng)), Cut::All].into_iter().zip(weights) {
+            let mut whose = Whose::All;
+            for (kind, weight) in [Whose::Host, Whose::Drive(any_drive(rng)), Whose::All].into_iter().zip(weights) {
                 if pick < weight {
-                    what = kind;
+                    whose = kind;
                     break;
                 }
                 pick -= weight;
             }
             let percent = if rng.random_bool(between) { rng.random_range(1..100) } else { 0 };
-            let again = rng.random_bool(again).then(|| rng.random_range(0..=100));
-            steps.push(Step::Cut { what, percent, again, compare: rng.random_bool(compared) });
+            let again = rng.random_bool(again).then(|| Again::Scan(rng.random_range(0..=100)));
+            let unread = !rng.random_bool(compared);
+            steps.push(Step::Cut(Cut { whose, percent, recovery: [again, None, None], unread, ..Cut::NOW }));
         }
     }
     steps
+}
+
+/// A part of a stack, drawn for a cut.
+fn any_drive(rng: &mut Rng) -> usize {
+    // More than any stack has: it is taken modulo the number of drives.
+    rng.random_range(0..64)
 }

@@ -1,21 +1,23 @@
 //! A stack and the oracle beside it.
 
-use rand::RngExt;
-use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Completion, Data, DriveError, Options, Status};
-use ssdlab_flash::{Contents, FaultKind, Flash};
-use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, StackError, seed_of};
+use std::ops::ControlFlow;
+use std::time::Instant;
 
-use super::{Cut, StackCase, Step};
-use crate::case::Case;
-use crate::crash_harness::recovery_of;
+use ssdlab_base::{Nanos, Op, Request};
+use ssdlab_device::{Data, Drive, Options, Status};
+use ssdlab_flash::Contents;
+use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, seed_of};
+
+use super::Stack;
+use crate::case::{Case, Refused, System};
+use crate::cut::{Cut, Whose};
 use crate::driver;
 use crate::durability_oracle::Durable;
-use crate::journal::stamps;
+use crate::step::{BlockCommand, Place, Step};
 use crate::totals::Totals;
 
 /// What is tortured: it takes commands, runs, loses its power in parts or whole, comes back, and is compared.
-pub struct System {
+pub struct StackUnderTest {
     host: Host,
     /// Always there, but for the instant of a cut.
     device: Option<Box<dyn Device>>,
@@ -25,104 +27,135 @@ pub struct System {
     cuts: u64,
     /// Virtual time in which some command completes, or the stack hangs.
     hangs_after: Nanos,
+    tag: u32,
+    /// What a layer keeps could not be read, so that the stack did not come back, and said so.
+    is_lost: bool,
 }
 
-/// Why a stack cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// A drive.
-    #[error("{0}")]
-    Drive(DriveError),
-    /// A layer.
-    #[error("{0}")]
-    Layer(StackError),
+impl System for StackUnderTest {
+    type Command = BlockCommand;
+
+    fn apply(&mut self, step: &Step<BlockCommand>, totals: &mut Totals) -> ControlFlow<()> {
+        match step {
+            Step::Command(BlockCommand { request, depth }) => {
+                self.wait_for_fewer_than(u64::from(*depth));
+                self.submit(request, totals);
+            }
+            Step::Run(events) => {
+                for _ in 0..*events {
+                    if !self.step() {
+                        break;
+                    }
+                }
+            }
+            Step::Drain => self.wait_for_fewer_than(1),
+            Step::Fail(kind, Place::Drive(drive)) => {
+                let mut parts = self.device().parts_mut();
+                let drive = drive % parts.len();
+                parts[drive].drive.fail_next(*kind, None);
+            }
+            Step::Cut(cut) => {
+                self.pass_part(cut.percent);
+                self.cut(cut, totals)?;
+                if !cut.unread {
+                    let start = Instant::now();
+                    self.compare(totals);
+                    totals.comparing += start.elapsed();
+                }
+            }
+            other => unreachable!("{other} is no step of a stack"),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What is there in the end: after the power of everything went once more, and after what the layers do by
+    /// themselves.
+    fn end(&mut self, totals: &mut Totals) {
+        self.wait_for_fewer_than(1);
+        self.submit(&Request::new(Op::Write, 0, 1), totals);
+        self.submit(&Request::new(Op::Flush, 0, 0), totals);
+        self.wait_for_fewer_than(1);
+        self.compare(totals);
+        self.settle();
+        // Any side of a mirror may be the one that is read now.
+        let drives = (0..self.device().parts().len()).map(Whose::Drive);
+        for whose in std::iter::once(Whose::All).chain(drives) {
+            if self.cut(&Cut { whose, ..Cut::NOW }, totals).is_break() {
+                return;
+            }
+            self.compare(totals);
+            self.settle();
+        }
+    }
+
+    fn drives(&self) -> Vec<&Drive> {
+        self.device.iter().flat_map(|device| device.parts()).map(|part| part.drive).collect()
+    }
+
+    fn count(&self, totals: &mut Totals) {
+        totals.refused += self.oracle.refused;
+        totals.unreadable += self.oracle.unreadable;
+        totals.not_back += u64::from(self.is_lost);
+        totals.read_only += u64::from(self.device.as_ref().is_some_and(|device| device.is_read_only()));
+    }
 }
 
-impl System {
+impl StackUnderTest {
     /// A fresh stack.
     ///
     /// # Errors
     /// A drive or a layer refuses.
-    pub fn new(host: &Host, case: &StackCase) -> Result<System, Refused> {
-        host.sectors(&case.drive).map_err(Refused::Layer)?;
+    pub(super) fn new(case: &Case<Stack>) -> Result<StackUnderTest, Refused> {
+        let host = &case.subject.host;
+        host.sectors(&case.drive)?;
         let mut members = Vec::new();
         let mut hangs_after = Nanos(0);
         let (mut faulty, mut may_end_read_only) = (false, false);
         for (index, (name, config)) in host.drives(&case.drive).into_iter().enumerate() {
             hangs_after = hangs_after.max(driver::hangs_after(&config));
             let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
-            let mut member = Member::new(&name, &config, options).map_err(Refused::Drive)?;
-            let alone = Case { seed: case.seed, config, steps: Vec::new() };
-            let asked = |kinds: &[FaultKind]| {
-                case.steps.iter().any(|step| matches!(step, Step::Fail { kind, .. } if kinds.contains(kind)))
-                    || kinds.iter().any(|kind| alone.may_fail(*kind))
-            };
-            faulty |= asked(&[FaultKind::Read]);
-            let writes_fail = asked(&[FaultKind::Program, FaultKind::Erase]);
-            // As for a single drive: with one block in reserve a few torn pages are too much.
-            may_end_read_only |= alone.config.gc.free_blocks < 3 || writes_fail;
-            if faulty || writes_fail {
-                member.parts_mut()[0].drive.expect_faults();
-            }
+            let mut member = Member::new(&name, &config, options)?;
+            let allowed = case.allows(&config);
+            faulty |= allowed.failed_reads;
+            may_end_read_only |= allowed.read_only;
+            allowed.prepare(member.parts_mut()[0].drive);
             members.push(member);
         }
-        let device = host.build(members).map_err(Refused::Layer)?;
+        let device = host.build(members)?;
         let writes_through = !device.identify().has_write_cache;
-        let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(device.order_stride());
-        (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
         let stride = device.order_stride();
-        Ok(System { host: host.clone(), device: Some(device), oracle, stride, cuts: 0, hangs_after })
+        let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(stride);
+        (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
+        let (host, device) = (host.clone(), Some(device));
+        Ok(StackUnderTest { host, device, oracle, stride, cuts: 0, hangs_after, tag: 0, is_lost: false })
     }
 
     fn device(&mut self) -> &mut dyn Device {
         &mut **self.device.as_mut().expect("the power is on")
     }
 
-    /// Drives at the bottom.
-    pub fn drives(&mut self) -> usize {
-        self.device().parts().len()
-    }
-
-    /// Lets the next operation of a kind fail on a drive, by its place modulo their number.
-    pub fn fail_next(&mut self, kind: FaultKind, drive: usize) {
-        let mut parts = self.device().parts_mut();
-        let drive = drive % parts.len();
-        parts[drive].drive.fail_next(kind, None);
-    }
-
-    /// Adds what struck, and what was refused.
-    pub fn count(&self, totals: &mut Totals) {
-        totals.refused += self.oracle.refused;
-        totals.unreadable += self.oracle.unreadable;
-        let Some(device) = &self.device else { return };
-        for part in device.parts() {
-            part.drive.faults_struck().iter().for_each(|fault| totals.struck(fault.kind));
-        }
-        totals.read_only += u64::from(device.is_read_only());
-    }
-
     /// Submits a command now.
-    pub fn submit(&mut self, request: &Request, stamp: u64) {
-        self.oracle.submitted(request, stamp);
-        let at = self.device().now();
-        self.device().submit(&Request { at, ..*request }, Data::Stamp(stamp));
+    fn submit(&mut self, request: &Request, totals: &mut Totals) {
+        assert!(self.tag < u32::MAX - 1, "tags are used up");
+        self.tag += 1;
+        totals.commands += 1;
+        let request = Request { at: self.device().now(), tag: self.tag, ..*request };
+        let stamp = u64::from(self.tag);
+        self.oracle.submitted(&request, stamp);
+        self.device().submit(&request, Data::Stamp(stamp));
         self.collect();
     }
 
     /// Tells the oracle what has completed.
     fn collect(&mut self) {
-        let mut completions: Vec<Completion> = std::mem::take(self.device().completions());
-        let data = std::mem::take(self.device().read_data());
-        completions.sort_by_key(|completion| completion.order);
-        for completion in &completions {
-            let cells = data.iter().find(|(tag, _)| *tag == completion.tag).map(|(_, cells)| stamps(cells));
-            self.oracle.completed(completion, cells);
+        for (completion, cells) in driver::take_completed(self.device()) {
+            self.oracle.completed(&completion, cells);
         }
         self.oracle.show_turns();
     }
 
     /// Runs the next event; false if there is none.
-    pub fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> bool {
         let Some(at) = self.device().next_event() else { return false };
         self.device().run_until(at);
         self.collect();
@@ -130,7 +163,7 @@ impl System {
     }
 
     /// Waits until fewer commands are in flight.
-    pub fn wait_for_fewer_than(&mut self, count: u64) {
+    fn wait_for_fewer_than(&mut self, count: u64) {
         let until = Nanos(self.device().now().0.saturating_add(self.hangs_after.0));
         while self.device().outstanding() >= count.max(1) {
             let progress = self.device().wait_for_completion(until);
@@ -144,7 +177,7 @@ impl System {
     }
 
     /// Lets so much of the time to the next event pass, in percent.
-    pub fn pass_part(&mut self, percent: u8) {
+    fn pass_part(&mut self, percent: u8) {
         let now = self.device().now().0;
         if let Some(next) = self.device().next_event()
             && percent > 0
@@ -157,7 +190,7 @@ impl System {
     }
 
     /// Lets the layers and drives come to rest.
-    pub fn settle(&mut self) {
+    fn settle(&mut self) {
         let mut events = 0_u64;
         while self.step() {
             events += 1;
@@ -165,39 +198,39 @@ impl System {
         }
     }
 
-    /// Power is lost, and comes back; false where reads may fail and the stack does not come back, since what a layer keeps
-    /// cannot be read.
-    pub fn cut(&mut self, what: Cut, again: Option<u8>) -> bool {
+    /// Power is lost, and comes back; `Break` where reads may fail and the stack does not come back, since what a layer
+    /// keeps cannot be read.
+    fn cut(&mut self, cut: &Cut, totals: &mut Totals) -> ControlFlow<()> {
+        let start = Instant::now();
+        self.lose(cut);
+        totals.stack_cut(cut.whose);
+        totals.recovering += start.elapsed();
+        if self.is_lost { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn lose(&mut self, cut: &Cut) {
         self.cuts += 1;
-        let mut cut_again = again;
-        let mut recoveries = |flash: &Flash| {
-            let (scanned, _) = recovery_of(flash);
-            cut_again.take().map(|percent| scanned * u64::from(percent) / 100)
-        };
-        match what {
-            Cut::Drive(drive) => {
-                let drive = drive % self.drives();
-                if self.device().cut(drive, &mut recoveries) == Loss::Unflushed {
+        assert!(!self.is_lost, "a stack that did not come back loses nothing more");
+        match cut.whose {
+            Whose::Drive(drive) => {
+                let drive = drive % self.device().parts().len();
+                if self.device().cut(drive, &mut cut.again()) == Loss::Unflushed {
                     self.oracle.may_abort = true;
                     self.oracle.device_lost();
                 }
                 self.collect();
             }
-            Cut::Host | Cut::All => {
+            Whose::Only => unreachable!("a stack may have several drives"),
+            Whose::Host | Whose::All => {
                 let now = self.device().now();
                 let has_host_cache = self.device().identify().has_host_cache;
                 let mut members = self.device.take().expect("the power is on").into_members();
-                if what == Cut::All {
+                if cut.whose == Whose::All {
                     self.oracle.power_lost();
                     for member in &mut members {
                         finish_until(member, now);
                         // Each recovery is cut as often as asked.
-                        cut_again = again;
-                        let mut recoveries = |flash: &Flash| {
-                            let (scanned, _) = recovery_of(flash);
-                            cut_again.take().map(|percent| scanned * u64::from(percent) / 100)
-                        };
-                        member.cycle(&mut recoveries);
+                        member.cycle(&mut cut.again());
                         forget_answers(member);
                     }
                 } else {
@@ -218,22 +251,23 @@ impl System {
                     Ok(device) => Some(device),
                     Err(why) => {
                         assert!(self.oracle.faulty, "a stack comes back: {why}");
-                        return false;
+                        self.is_lost = true;
+                        None
                     }
                 };
             }
         }
-        true
     }
 
-    /// Everything is flushed and read through the layers, and is what it may be; gives back how many sectors.
-    pub fn compare(&mut self) -> u64 {
+    /// Everything is flushed and read through the layers, and is what it may be.
+    fn compare(&mut self, totals: &mut Totals) {
         self.wait_for_fewer_than(1);
-        let flushed = self.alone(&Request::new(Op::Flush, 0, 0)).status;
+        let flushed = driver::alone(self.device(), &Request::new(Op::Flush, 0, 0), 0).status;
         let refused = matches!(flushed, Status::ReadOnly | Status::StorageFull) && self.oracle.may_end_read_only;
         assert!(refused || flushed == Status::Success, "a flush of an idle stack ends with {flushed:?}");
         let sectors = self.device().sectors();
-        let (found, next) = self.read_all(sectors);
+        let stride = self.stride;
+        let (found, next) = driver::contents(self.device(), stride);
         let context = format!("after {} cuts", self.cuts);
         if refused {
             self.oracle.seen(&found, next, &context);
@@ -243,34 +277,7 @@ impl System {
         for (name, check) in self.device().check() {
             assert!(check.held, "{name}: {}", check.detail);
         }
-        sectors
-    }
-
-    /// What all sectors hold, and the step of the next command. What cannot be read whole is read by halves.
-    fn read_all(&mut self, sectors: u64) -> (Vec<Result<u64, Status>>, u64) {
-        let mut cells = Vec::with_capacity(sectors as usize);
-        let mut next = 0;
-        let mut parts = vec![(0, sectors)];
-        while let Some((first, count)) = parts.pop() {
-            let read = self.alone(&Request::new(Op::Read, first, count));
-            next = read.order / self.stride + 1;
-            let data = std::mem::take(self.device().read_data());
-            match read.status {
-                Status::Success => cells.extend(stamps(&data[0].1).into_iter().map(Ok)),
-                status if count == 1 => cells.push(Err(status)),
-                _ => parts.extend([(first + count / 2, count - count / 2), (first, count / 2)]),
-            }
-        }
-        (cells, next)
-    }
-
-    /// Runs one command on a stack in which there is none.
-    fn alone(&mut self, request: &Request) -> Completion {
-        let at = self.device().now();
-        self.device().submit(&Request { at, tag: u32::MAX, ..*request }, Data::Nothing);
-        let completes = self.device().wait_for_completion(Nanos::MAX);
-        assert!(completes, "{request:?} never completes");
-        self.device().completions().pop().expect("it has completed")
+        totals.sectors_compared += sectors;
     }
 }
 
@@ -295,12 +302,6 @@ fn forget_answers(member: &mut Member) {
     member.read_data().clear();
 }
 
-/// A part of a stack, drawn for a cut.
-pub(super) fn any_drive(rng: &mut ssdlab_base::Rng) -> usize {
-    // More than any stack has: it is taken modulo the number of drives.
-    rng.random_range(0..64)
-}
-
 #[cfg(test)]
 mod tests {
     use ssdlab_base::rng;
@@ -310,17 +311,18 @@ mod tests {
 
     #[test]
     fn the_same_seed_does_the_same() {
-        let host = Host::parse("[[layer]]\nkind = \"mirror\"\nregion = \"1k\"\n", "host.toml").expect("a host");
         let mut rng = rng(3, "stacks");
         let mut config = configs::draw(&mut rng);
         config.flash.faults = Default::default();
-        let case = StackCase { seed: 1, host: String::new(), drive: config, steps: Vec::new() };
+        let subject = Stack::new("[[layer]]\nkind = \"mirror\"\nregion = \"1k\"\n".to_string());
+        let write = Step::Command(BlockCommand { request: Request::new(Op::Write, 0, 1), depth: 20 });
+        let cut = Step::Cut(Cut { whose: Whose::Drive(0), unread: true, ..Cut::NOW });
+        let case = Case { seed: 1, drive: config, subject, steps: [vec![write; 19], vec![cut]].concat() };
         let digest = || {
-            let mut system = System::new(&host, &case).ok()?;
-            for tag in 1..20 {
-                system.submit(&Request { tag, ..Request::new(Op::Write, 0, 1) }, u64::from(tag));
+            let mut system = StackUnderTest::new(&case).ok()?;
+            for step in &case.steps {
+                assert!(system.apply(step, &mut Totals::default()).is_continue());
             }
-            assert!(system.cut(Cut::Drive(0), None));
             system.settle();
             Some((system.device().now(), system.device().counters()))
         };

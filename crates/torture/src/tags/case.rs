@@ -1,214 +1,184 @@
-//! Cases for the command set `tags`: a drive and a list of steps, drawn from a seed, run beside the model, and shrunk.
+//! Cases for the command set `tags`: a drive and a list of steps, drawn from a seed, run beside the model.
 
-use std::time::Instant;
+use std::ops::ControlFlow;
 
 use rand::RngExt;
 use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TAGGED, SAVE_TRIMS, TAGS, WRITE_TAGGED};
 use ssdlab_base::{Op, Opcode, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
+use ssdlab_device::{Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, FaultKind};
+use toml::Value;
 
 use super::{Command, Harness};
+use crate::campaign::{Draw, NotDrawn, try_drives};
+use crate::case::{Case, Refused, Subject, System};
 use crate::configs;
-use crate::panic_capture::{Caught, catch};
-use crate::run::Finding;
-use crate::script::describable;
-use crate::totals::{CutKind, Totals};
+use crate::cut::{Cut, PoweredDrive};
+use crate::script::{Keys, ScriptError, describable};
+use crate::step::{Place, Step};
+use crate::totals::Totals;
 
-/// Runs of a case that shrinking tries at most.
-const TRIES: u32 = 2000;
+/// Drives that are drawn for a seed at most; most are accepted.
+const TRIES: u32 = 1000;
 
-/// What happens to the drive.
+/// What a drive may keep of its data.
+const PAYLOADS: [(&str, Contents); 3] =
+    [("none", Contents::Nothing), ("stamps", Contents::Stamps), ("bytes", Contents::Bytes)];
+
+/// What the host does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The host sends a command, as soon as fewer than [`TagCase::depth`] are in flight.
-    Command(Command),
-    /// The host acknowledges all events that it has seen.
+pub enum HostCommand {
+    /// Sends a command, as soon as fewer than [`Tags::depth`] are in flight.
+    Send(Command),
+    /// Acknowledges all events that it has seen.
     Acknowledge,
-    /// The host waits for all commands.
-    Drain,
-    /// The host starts anew above the running drive.
-    RestartHost,
-    /// The power goes and comes back.
-    Cut,
-    /// The next operation of a kind fails: a program or an erase.
-    Fail(FaultKind),
+    /// Starts anew above the running drive.
+    Restart,
 }
 
-/// A drive whose design takes the set, and what happens to it.
+/// A drive whose design takes the set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TagCase {
-    /// The drive's seed.
-    pub seed: u64,
-    /// The drive.
-    pub config: DriveConfig,
+pub struct Tags {
     /// What the drive keeps of its data.
     pub contents: Contents,
     /// Most commands in flight.
     pub depth: u64,
-    /// What happens, in order. Every case ends with a drain.
-    pub steps: Vec<Step>,
 }
 
-impl TagCase {
-    /// The case of a seed, with so many commands; `None` where the drawn drive is refused.
-    pub fn draw(seed: u64, commands: usize) -> Option<TagCase> {
+/// What cases of the set are drawn from: small drives.
+#[derive(Clone, Copy, Debug)]
+pub struct TagScope {
+    /// Commands of a case.
+    pub commands: u64,
+}
+
+impl Draw for TagScope {
+    type Subject = Tags;
+
+    fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case<Tags>, NotDrawn> {
         let mut rng = rng(seed, "command sets");
-        let mut config = configs::random(&mut rng);
-        ssdlab_device::draw_design(&mut config, ssdlab_device::design_with(&TAGS)?, &mut rng);
-        config.timed = rng.random_bool(0.8);
-        let config = describable(&config)?;
-        Drive::new(&config, Options { seed, contents: Contents::Stamps }).ok()?;
-        let depth = [1, 2, 8, 32][rng.random_range(0..4)];
-        let mut steps = Vec::with_capacity(commands);
-        for _ in 0..commands {
-            match rng.random_range(0..200) {
-                0 => steps.push(Step::Cut),
-                1 => steps.push(Step::RestartHost),
-                2 => steps.push(Step::Drain),
-                _ => {}
-            }
-            steps.push(draw_command(&mut rng, &config));
-        }
-        let contents = [Contents::Stamps, Contents::Stamps, Contents::Bytes, Contents::Nothing][rng.random_range(0..4)];
-        // Chips fail where the reserve has room for it.
-        if config.gc.free_blocks >= 3 && rng.random_bool(0.3) {
-            for _ in 0..rng.random_range(1..4) {
-                let kind = if rng.random_bool(0.7) { FaultKind::Program } else { FaultKind::Erase };
-                steps.insert(rng.random_range(0..=steps.len()), Step::Fail(kind));
-            }
-        }
-        Some(TagCase { seed, config, contents, depth, steps })
-    }
-
-    /// Runs the case; returns the commands that took effect.
-    ///
-    /// # Errors
-    /// What is found wrong.
-    pub fn run(&self, totals: &mut Totals) -> Result<u64, Finding> {
-        let (start, mut step) = (Instant::now(), 0);
-        let result = catch(|| self.run_steps(&mut step, totals));
-        totals.cases += 1;
-        totals.working += start.elapsed();
-        result.map_err(|Caught { message, place }| Finding { message, place, step })
-    }
-
-    /// The seed's part of the drive, and what it keeps.
-    fn options(&self) -> Options {
-        Options { seed: self.seed, contents: self.contents }
-    }
-
-    /// Whether the drive can be made, and takes the set.
-    ///
-    /// # Errors
-    /// The key that it is refused for, and why.
-    pub fn accepted(&self) -> Result<(), DriveError> {
-        Drive::new(&self.config, self.options())?;
-        match ssdlab_device::design_with(&TAGS) {
-            Some(design) if design == self.config.ftl.design => Ok(()),
-            _ => Err(DriveError {
-                key: "ftl.design".to_string(),
-                reason: format!("'{}' does not take the command set '{}'", self.config.ftl.design, TAGS.name),
-            }),
-        }
-    }
-
-    pub(super) fn run_steps(&self, at: &mut usize, totals: &mut Totals) -> u64 {
-        let Some(mut harness) = Harness::new(&self.config, self.options()) else { return 0 };
-        let faulty = self.steps.iter().any(|step| matches!(step, Step::Fail(_)));
-        // With one block in reserve a few torn pages are too much, as for a drive without a set.
-        harness.may_end_read_only = faulty || self.config.gc.free_blocks < 3;
-        if faulty {
-            harness.drive().expect_faults();
-        }
-        for (index, step) in self.steps.iter().enumerate() {
-            *at = index;
-            if harness.is_over {
-                break;
-            }
-            match step {
-                Step::Command(command) => self.send(&mut harness, command),
-                Step::Acknowledge => {
-                    let seen = [harness.last_event()];
-                    self.send(&mut harness, &Command::of_set(ACKNOWLEDGE, 0, 0, &seen));
+        try_drives(seed, TRIES, over, || {
+            let mut config = configs::random(&mut rng);
+            let design = ssdlab_device::design_with(&TAGS).ok_or(None)?;
+            ssdlab_device::draw_design(&mut config, design, &mut rng);
+            config.timed = rng.random_bool(0.8);
+            let config = describable(&config).ok_or(None)?;
+            let options = Options { seed, contents: Contents::Stamps };
+            Drive::new(&config, options).map_err(|why| Some(why.to_string()))?;
+            let depth = [1, 2, 8, 32][rng.random_range(0..4)];
+            let mut steps = Vec::with_capacity(self.commands as usize);
+            for _ in 0..self.commands {
+                match rng.random_range(0..200) {
+                    0 => steps.push(Step::Cut(Cut::NOW)),
+                    1 => steps.push(Step::Command(HostCommand::Restart)),
+                    2 => steps.push(Step::Drain),
+                    _ => {}
                 }
-                Step::Drain => harness.drain(),
-                Step::RestartHost => harness.restart_host(),
-                Step::Cut => {
-                    totals.cut(interrupted(&mut harness));
-                    totals.sectors_compared += harness.drive().user_sectors();
-                    harness.cut();
-                }
-                Step::Fail(kind) => harness.drive().fail_next(*kind, None),
+                steps.push(Step::Command(draw_command(&mut rng, &config)));
             }
-        }
-        if !harness.is_over {
-            *at = self.steps.len();
-            harness.drain();
-        }
-        harness.drive().faults_struck().iter().for_each(|fault| totals.struck(fault.kind));
-        totals.read_only += u64::from(harness.is_over);
-        totals.commands += harness.executed;
-        harness.executed
-    }
-
-    fn send(&self, harness: &mut Harness, command: &Command) {
-        while harness.outstanding() >= self.depth {
-            harness.step();
-        }
-        harness.send(command);
-    }
-
-    /// Leaves out steps, and then what the drive can do without, as long as the same party finds something wrong.
-    #[must_use]
-    pub fn shrink(&self, finding: &Finding) -> (TagCase, Finding) {
-        let mut best = (self.clone(), finding.clone());
-        let mut tries = 0;
-        let mut keep = |best: &mut (TagCase, Finding), candidate: TagCase| {
-            tries += 1;
-            match candidate.run(&mut Totals::default()) {
-                Err(finding) if tries <= TRIES && finding.by_oracle() == best.1.by_oracle() => {
-                    *best = (candidate, finding);
-                    true
-                }
-                _ => false,
-            }
-        };
-        let mut size = self.steps.len().max(1);
-        while size > 0 {
-            let mut at = 0;
-            while at < best.0.steps.len() {
-                let mut candidate = best.0.clone();
-                candidate.steps.drain(at..(at + size).min(candidate.steps.len()));
-                if !keep(&mut best, candidate) {
-                    at += size;
+            let contents =
+                [Contents::Stamps, Contents::Stamps, Contents::Bytes, Contents::Nothing][rng.random_range(0..4)];
+            // Chips fail where the reserve has room for it.
+            if config.gc.free_blocks >= 3 && rng.random_bool(0.3) {
+                for _ in 0..rng.random_range(1..4) {
+                    let kind = if rng.random_bool(0.7) { FaultKind::Program } else { FaultKind::Erase };
+                    steps.insert(rng.random_range(0..=steps.len()), Step::Fail(kind, Place::Any));
                 }
             }
-            size /= 2;
-        }
-        let depth_one = TagCase { depth: 1, ..best.0.clone() };
-        keep(&mut best, depth_one);
-        let mut untimed = best.0.clone();
-        untimed.config.timed = false;
-        keep(&mut best, untimed);
-        best
+            Ok(Case { seed, drive: config, subject: Tags { contents, depth }, steps })
+        })
     }
 }
 
-/// What a power cut interrupts now.
-fn interrupted(harness: &mut Harness) -> CutKind {
-    let now = harness.drive().now();
-    let work = harness.drive().array_work(now);
-    match (work.erases, work.programs) {
-        (1.., _) => CutKind::Erase,
-        (0, 1..) => CutKind::Program,
-        (0, 0) => CutKind::Idle,
+impl Subject for Tags {
+    type Command = HostCommand;
+    type System = Harness;
+
+    const SETS: &'static [&'static str] = &[TAGS.name];
+    const STEPS: &'static str = "tags:COMMAND, read, write, trim, zero, flush, acknowledge, drain, restart, cut, fail \
+                                 program or fail erase; without depth=";
+    const END: &'static str = "all commands complete, and all events are compared";
+
+    fn build(case: &Case<Tags>) -> Result<Harness, Refused> {
+        case.takes_set(&TAGS)?;
+        let options = Options { seed: case.seed, contents: case.subject.contents };
+        Ok(Harness::new(case, PoweredDrive::new(&case.drive, options)?))
+    }
+
+    fn takes(step: &Step<HostCommand>) -> bool {
+        match step {
+            Step::Command(_) | Step::Drain => true,
+            Step::Run(_) | Step::Pass(_) => false,
+            Step::Fail(kind, place) => *place == Place::Any && matches!(kind, FaultKind::Program | FaultKind::Erase),
+            Step::Cut(cut) => *cut == Cut::NOW,
+        }
+    }
+
+    fn keys(&self, _: &DriveConfig) -> Vec<(&'static str, Value)> {
+        let payload = PAYLOADS.iter().find(|(_, contents)| *contents == self.contents).map_or("?", |(name, _)| name);
+        vec![
+            ("command_set", Value::from(TAGS.name)),
+            ("payload", Value::from(payload)),
+            ("depth", Value::from(self.depth.min(1 << 16) as i64)),
+        ]
+    }
+
+    fn read(keys: &mut Keys<'_>) -> Result<Tags, ScriptError> {
+        keys.command_set(Tags::SETS)?;
+        let expected = "none, stamps or bytes";
+        let payload = keys.text("payload", expected)?;
+        let contents = PAYLOADS.iter().find(|(name, _)| *name == payload).map(|(_, contents)| *contents);
+        let contents = contents.ok_or_else(|| keys.wrong("payload", format!("\"{payload}\""), expected))?;
+        let depth = u64::try_from(keys.integer("depth")?).ok().filter(|depth| (1..=1 << 16).contains(depth));
+        let depth = depth.ok_or_else(|| keys.wrong("depth", "a number out of its range", "1 to 65536"))?;
+        Ok(Tags { contents, depth })
+    }
+
+    fn plainer(&self) -> Vec<Tags> {
+        vec![
+            Tags { depth: 1, ..self.clone() },
+            Tags { depth: self.depth.div_ceil(2), ..self.clone() },
+            Tags { contents: Contents::Stamps, ..self.clone() },
+        ]
     }
 }
 
-/// A command of the set or block I/O, now and then with a wrong number of words, a zero tag, sectors beyond the end, an unknown
-/// opcode or another carrier than the set's.
-fn draw_command(rng: &mut Rng, config: &DriveConfig) -> Step {
+impl System for Harness {
+    type Command = HostCommand;
+
+    fn apply(&mut self, step: &Step<HostCommand>, totals: &mut Totals) -> ControlFlow<()> {
+        match step {
+            Step::Command(HostCommand::Send(command)) => self.send(command),
+            Step::Command(HostCommand::Acknowledge) => {
+                let seen = [self.last_event()];
+                self.send(&Command::of_set(ACKNOWLEDGE, 0, 0, &seen));
+            }
+            Step::Command(HostCommand::Restart) => self.restart_host(),
+            Step::Drain => self.drain(),
+            Step::Cut(cut) => self.cut(cut, totals),
+            Step::Fail(kind, place) => self.drive().fail_next(*kind, place.block()),
+            Step::Run(_) | Step::Pass(_) => unreachable!("{step} is no step of the set"),
+        }
+        if self.is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn end(&mut self, _: &mut Totals) {
+        self.drain();
+    }
+
+    fn drives(&self) -> Vec<&Drive> {
+        self.power.if_on().into_iter().collect()
+    }
+
+    fn count(&self, totals: &mut Totals) {
+        totals.read_only += u64::from(self.is_over);
+        totals.commands += self.executed;
+    }
+}
+
+/// A command of the set or block I/O, now and then with a wrong number of words, a zero tag, sectors beyond the end, an
+/// unknown opcode or another carrier than the set's.
+fn draw_command(rng: &mut Rng, config: &DriveConfig) -> HostCommand {
     let (sectors, unit) = (config.user_bytes / 512, u64::from(config.ftl.mapping_unit) / 512);
     let mut first = rng.random_range(0..sectors / unit) * unit;
     let mut units = rng.random_range(1..=4.min(sectors / unit - first / unit));
@@ -226,13 +196,13 @@ fn draw_command(rng: &mut Rng, config: &DriveConfig) -> Step {
         _ => {}
     }
     let length = units * unit;
-    Step::Command(match rng.random_range(0..20) {
+    HostCommand::Send(match rng.random_range(0..20) {
         0..6 => Command::of_set(WRITE_TAGGED, first, length, &words),
         6..9 => Command::of_set(READ_TAGGED, first, length, &[]),
         9 => Command::of_set(FIND_TAG, first, 0, &[rng.random_range(0..6)]),
         10 if rng.random_bool(0.3) => Command::of_set(CLEAR_TAGS, 0, 0, &[]),
         11 if rng.random_bool(0.2) => Command::of_set(ACKNOWLEDGE, 0, 0, &[u64::MAX]),
-        11 => return Step::Acknowledge,
+        11 => return HostCommand::Acknowledge,
         12 => Command::of_set(SAVE_TRIMS, 0, 0, &[]),
         13 if rng.random_bool(0.2) => {
             let mut command = Command::of_set(Opcode(rng.random_range(1..12)), first, length, &words);

@@ -4,7 +4,11 @@ use ssdlab_base::command_sets::tags::{ACKNOWLEDGE, CLEAR_TAGS, FIND_TAG, READ_TA
 use ssdlab_base::{Op, Opcode, Request};
 use ssdlab_flash::Contents;
 
-use super::{Command, Step, TagCase};
+use super::{Command, HostCommand, TagScope};
+use crate::case::run;
+use crate::cut::Cut;
+use crate::draw;
+use crate::step::Step;
 use crate::totals::Totals;
 
 /// Most steps of a case.
@@ -40,19 +44,21 @@ impl Input<'_> {
 pub fn command_set(bytes: &[u8]) {
     let mut input = Input(bytes);
     let seed = input.below(1 << 16);
-    let Some(mut case) = TagCase::draw(seed, 0) else { return };
-    case.depth = 1 + input.below(16);
-    case.contents = [Contents::Stamps, Contents::Bytes, Contents::Nothing][input.below(3) as usize];
-    let unit = u64::from(case.config.ftl.mapping_unit) / 512;
-    let units = case.config.user_bytes / u64::from(case.config.ftl.mapping_unit);
+    let Ok(mut case) = draw(seed, &TagScope { commands: 0 }) else { return };
+    case.subject.depth = 1 + input.below(16);
+    case.subject.contents = [Contents::Stamps, Contents::Bytes, Contents::Nothing][input.below(3) as usize];
+    let unit = u64::from(case.drive.ftl.mapping_unit) / 512;
+    let units = case.drive.user_bytes / u64::from(case.drive.ftl.mapping_unit);
     while !input.0.is_empty() && case.steps.len() < STEPS_MOST {
         let step = step(&mut input, unit, units);
         case.steps.push(step);
     }
-    case.run_steps(&mut 0, &mut Totals::default());
+    if let Err(finding) = run(&case, &mut Totals::default()) {
+        panic!("{finding:?}");
+    }
 }
 
-fn step(input: &mut Input<'_>, unit: u64, units: u64) -> Step {
+fn step(input: &mut Input<'_>, unit: u64, units: u64) -> Step<HostCommand> {
     let kind = input.byte();
     let (sector, sectors) = match input.byte() {
         // As the set wants it.
@@ -68,12 +74,12 @@ fn step(input: &mut Input<'_>, unit: u64, units: u64) -> Step {
         };
         (0..count.min(300)).map(|_| input.word()).collect::<Vec<_>>()
     };
-    Step::Command(match kind {
+    Step::Command(HostCommand::Send(match kind {
         0..80 => Command::of_set(WRITE_TAGGED, sector, sectors, &words(input)),
         80..120 => Command::of_set(READ_TAGGED, sector, sectors, &[]),
         120..130 => Command::of_set(FIND_TAG, sector, sectors, &[input.word()]),
         130..135 => Command::of_set(CLEAR_TAGS, 0, 0, &[]),
-        135..145 => return Step::Acknowledge,
+        135..145 => return Step::Command(HostCommand::Acknowledge),
         145..150 => Command::of_set(ACKNOWLEDGE, 0, 0, &[u64::MAX]),
         150..155 => Command::of_set(SAVE_TRIMS, 0, 0, &[]),
         155..170 => {
@@ -88,7 +94,7 @@ fn step(input: &mut Input<'_>, unit: u64, units: u64) -> Step {
         200..215 => Command::block(Op::Read, sector, sectors),
         215..240 => Command::block(Op::Write, sector, sectors),
         240..245 => return Step::Drain,
-        245..250 => return Step::RestartHost,
-        _ => return Step::Cut,
-    })
+        245..250 => return Step::Command(HostCommand::Restart),
+        _ => return Step::Cut(Cut::NOW),
+    }))
 }

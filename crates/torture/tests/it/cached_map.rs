@@ -4,8 +4,9 @@ use rand::RngExt;
 use ssdlab_base::{Op, Request, rng};
 use ssdlab_device::DriveConfig;
 use ssdlab_torture::Case;
-use ssdlab_torture::case::Step;
 use ssdlab_torture::configs::handful;
+use ssdlab_torture::single_drive::SingleDrive;
+use ssdlab_torture::step::{BlockCommand, Step};
 
 /// Map pages of a drive, and entries of each.
 const MAP_PAGES: u64 = 8;
@@ -58,7 +59,8 @@ pub(crate) fn drive(variant: Variant) -> DriveConfig {
 pub(crate) fn case(variant: Variant, seed: u64, count: usize) -> (Case, usize) {
     let sectors = MAP_PAGES * ENTRIES;
     let fill = (0..sectors / 32).map(|index| Request::new(Op::Write, index * 32, 32));
-    let mut steps: Vec<Step> = fill.map(|request| Step::Command { request, depth: 8 }).collect();
+    let mut steps: Vec<Step<BlockCommand>> =
+        fill.map(|request| Step::Command(BlockCommand { request, depth: 8 })).collect();
     steps.push(Step::Drain);
     let before = steps.len();
     let mut rng = rng(seed, "commands");
@@ -73,7 +75,7 @@ pub(crate) fn case(variant: Variant, seed: u64, count: usize) -> (Case, usize) {
             8 => Request { fua: true, ..Request::new(Op::Write, first, 1) },
             _ => Request::new(Op::Write, first, rng.random_range(1..=3)),
         };
-        Step::Command { request, depth: 4 }
+        Step::Command(BlockCommand { request, depth: 4 })
     }));
-    (Case { seed, config: drive(variant), steps }, before)
+    (Case { seed, drive: drive(variant), subject: SingleDrive, steps }, before)
 }

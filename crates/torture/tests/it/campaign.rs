@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use ssdlab_host::Host;
-use ssdlab_torture::stacks::{self, StackCase};
-use ssdlab_torture::tags::TagCase;
-use ssdlab_torture::{Campaign, Case, Exhaustive, Outcome, Scope, Totals, draw, run, shrink};
+use ssdlab_host::UnknownDrive;
+use ssdlab_torture::{Campaign, Case, Exhaustive, Outcome, Scope, Subject, Totals, WithCase, draw, run, with_case};
+
+use crate::failing;
 
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -42,14 +42,7 @@ fn counts(totals: &Totals) -> String {
 fn drives_survive_power_cuts_and_faults() {
     let outcome = campaign(1, seeds(), threads());
     println!("torture: {}", counts(&outcome.totals));
-    if let Some((seed, finding)) = outcome.failed {
-        let shrunk = shrink(&draw(seed, &Scope::everything(200)).expect("a case is drawn"), &finding);
-        panic!(
-            "{}\nrepeat it with\n  ssdlab torture --seed {seed} --seeds 1 --ops 200\nshrunk:\n{}",
-            finding.message,
-            shrunk.case.to_text(&shrunk.finding.message)
-        );
-    }
+    failing::none("drives", outcome.failed);
     let totals = outcome.totals;
     assert_eq!(totals.cases, seeds());
     assert!(totals.cuts >= totals.cases * 8, "few power cuts: {}", counts(&totals));
@@ -63,10 +56,7 @@ fn every_power_cut_of_every_sequence_of_up_to_three_commands_is_survived() {
     let Scope { designs, buffers, .. } = Scope::everything(1);
     let found = Exhaustive { designs, buffers, length: 3, jobs: threads() }.run(&AtomicBool::new(false), &|_| {});
     println!("exhaustive: {}", counts(&found.totals));
-    if let Some((case, finding)) = found.failed {
-        let shrunk = shrink(&case, &finding);
-        panic!("{}", shrunk.case.to_text(&shrunk.finding.message));
-    }
+    failing::none("exhaustive", found.failed);
     assert!(found.totals.cuts > 10_000);
 }
 
@@ -85,11 +75,23 @@ fn a_seed_does_the_same_whatever_runs_beside_it() {
 fn a_case_reads_back_from_its_text_and_does_the_same() {
     for seed in 1..200 {
         let case = draw(seed, &Scope::everything(30)).expect("a case is drawn");
-        let read = Case::parse(&case.to_text("a comment"), "case.toml").expect("what was written is read");
+        let read = <Case>::parse(&case.to_text("a comment"), "case.toml").expect("what was written is read");
         assert_eq!(read, case);
         let (mut first, mut second) = (Totals::default(), Totals::default());
         assert_eq!(run(&case, &mut first), run(&read, &mut second));
         assert_eq!((first.cuts_by_kind, first.faults), (second.cuts_by_kind, second.faults));
+    }
+}
+
+/// Runs a case, and says what was found.
+struct Run;
+
+impl WithCase for Run {
+    type Result = Option<String>;
+
+    fn with<S: Subject>(self, case: Case<S>) -> Option<String> {
+        case.accepted().expect("a case is accepted");
+        run(&case, &mut Totals::default()).err().map(|finding| case.told(&finding))
     }
 }
 
@@ -101,19 +103,10 @@ fn cases_that_found_a_fault_find_nothing_now() {
     for entry in std::fs::read_dir(folder).expect("the folder of cases") {
         let path = entry.expect("a case").path();
         let text = std::fs::read_to_string(&path).expect("a case");
-        let (name, mut totals) = (path.display().to_string(), Totals::default());
-        let found = if StackCase::is_meant(&text) {
-            let case = StackCase::parse(&text, &name).expect("a case is well formed");
-            let host = Host::parse(&case.host, &name).expect("its layers are");
-            stacks::run(&case, &host, &mut totals)
-        } else if TagCase::is_meant(&text) {
-            TagCase::parse(&text, &name).expect("a case is well formed").run(&mut totals).map(|_| ())
-        } else {
-            run(&Case::parse(&text, &name).expect("a case is well formed"), &mut totals)
-        };
-        if let Err(finding) = found {
-            panic!("{name}: {finding:?}");
-        }
+        let no_drives = |name: &str| Err(UnknownDrive(format!("'{name}' is no drive that is known here")));
+        let name = path.display().to_string();
+        let found = with_case(&text, &name, &no_drives, Run).expect("a case is well formed");
+        assert_eq!(found, None, "{name}");
         replayed += 1;
     }
     assert!(replayed >= 3, "{replayed} cases in {folder}");

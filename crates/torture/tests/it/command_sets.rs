@@ -3,27 +3,17 @@
 use rand::RngExt;
 use ssdlab_base::rng;
 use ssdlab_torture::Totals;
-use ssdlab_torture::tags::{TagCase, command_set};
+use ssdlab_torture::tags::{TagScope, command_set};
+
+use crate::failing;
 
 const SEEDS: u64 = 300;
-const COMMANDS: usize = 300;
+const COMMANDS: u64 = 300;
 
 #[test]
 fn every_answer_and_event_is_what_the_model_says() {
-    let (mut drives, mut executed) = (0, 0);
-    for seed in 1..=SEEDS {
-        let Some(case) = TagCase::draw(seed, COMMANDS) else { continue };
-        match case.run(&mut Totals::default()) {
-            Ok(commands) => executed += commands,
-            Err(finding) => {
-                let (shrunk, finding) = case.shrink(&finding);
-                panic!("seed {seed}: {finding:#?}\nafter {:#?}\non {:#?}", shrunk.steps, shrunk.config);
-            }
-        }
-        drives += 1;
-    }
-    println!("{drives} drives executed {executed} commands");
-    assert!(drives > SEEDS / 2 && executed > 30_000, "{drives} drives, {executed} commands");
+    let totals: Totals = failing::campaign("command_sets", SEEDS, TagScope { commands: COMMANDS });
+    assert!(totals.commands > 30_000, "{} commands", totals.commands);
 }
 
 #[test]

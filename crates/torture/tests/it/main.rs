@@ -3,6 +3,7 @@
 mod cached_map;
 mod campaign;
 mod command_sets;
+mod failing;
 mod map_cuts;
 mod map_faults;
 mod one_design;

@@ -153,7 +153,7 @@ fn a_drive_whose_programs_fail_at_a_rate_goes_on_until_it_has_no_spare_block() {
     for (variant, pages_per_block, blocks, design) in drives.chain([(VARIANTS[0], 8, 300, "shrd")]) {
         for seed in 1..=8 {
             let (mut case, _) = cached_map::case(variant, seed, 3000);
-            let config = &mut case.config;
+            let config = &mut case.drive;
             config.flash.geometry.pages_per_block = pages_per_block;
             config.flash.geometry.blocks_per_plane = blocks;
             config.flash.faults.program_failure = 0.1;

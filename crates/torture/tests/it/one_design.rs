@@ -2,7 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use ssdlab_torture::{Campaign, Outcome, Scope, draw, shrink};
+use ssdlab_torture::{Campaign, Outcome, Scope};
+
+use crate::failing;
 
 /// `SSDLAB_TORTURE_SEEDS`, else a few.
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -13,17 +15,9 @@ fn survives(design: &str) {
     let scope = Scope { designs: vec![design.to_string()], ..Scope::everything(200) };
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let (first, seeds) = (number("SSDLAB_FIRST_SEED", 1), number("SSDLAB_TORTURE_SEEDS", 400));
-    let campaign = Campaign { scope: scope.clone(), first, seeds, until: None, jobs };
+    let campaign = Campaign { scope, first, seeds, until: None, jobs };
     let Outcome { failed, totals, .. } = campaign.run(&AtomicBool::new(false), &|_| {});
-    if let Some((seed, finding)) = failed {
-        let shrunk = shrink(&draw(seed, &scope).expect("a case is drawn"), &finding);
-        panic!(
-            "{} ({})\nseed {seed}, shrunk:\n{}",
-            finding.message,
-            finding.place,
-            shrunk.case.to_text(&shrunk.finding.message)
-        );
-    }
+    failing::none(design, failed);
     assert!(totals.cuts >= totals.cases * 8, "{} power cuts in {} cases", totals.cuts, totals.cases);
 }
 

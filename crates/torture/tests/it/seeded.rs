@@ -5,10 +5,10 @@
 use std::sync::Mutex;
 
 use ssdlab_device::seeded::{self, Bug};
-use ssdlab_torture::segments::SegmentCase;
-use ssdlab_torture::shrd::LogCase;
-use ssdlab_torture::tags::TagCase;
-use ssdlab_torture::{Finding, Scope, Totals, draw, run, shrink};
+use ssdlab_torture::segments::SegmentScope;
+use ssdlab_torture::shrd::LogScope;
+use ssdlab_torture::tags::TagScope;
+use ssdlab_torture::{Case, Draw, Finding, Scope, Totals, draw, run, shrink};
 
 use crate::page;
 
@@ -115,75 +115,30 @@ const COMMANDS: u64 = 200;
 /// The first seed that fails with the seeded bug, and what it shrinks to.
 fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     match bug {
-        bug if OF_A_SET.contains(&bug) => hunt_of_set(bug, seeds),
-        bug if OF_A_LOG.contains(&bug) => hunt_of_host(bug, seeds, LogCase::draw, LogCase::run),
-        bug if OF_SEGMENTS.contains(&bug) => hunt_of_host(bug, seeds, SegmentCase::draw, SegmentCase::run),
-        bug => hunt_block(bug, seeds),
+        bug if OF_A_SET.contains(&bug) => hunt_in(bug, seeds, &TagScope { commands: COMMANDS }),
+        bug if OF_A_LOG.contains(&bug) => hunt_in(bug, seeds, &LogScope),
+        bug if OF_SEGMENTS.contains(&bug) => hunt_in(bug, seeds, &SegmentScope),
+        bug => hunt_in(bug, seeds, &Scope::everything(COMMANDS)),
     }
 }
 
-fn hunt_of_set(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
+fn hunt_in<D: Draw>(bug: Bug, seeds: u64, scope: &D) -> Option<(u64, Finding, usize)> {
+    let run = |case: &Case<D::Subject>| run(case, &mut Totals::default());
     for seed in 1..=seeds {
         seeded::seed(None);
-        let Some(case) = TagCase::draw(seed, COMMANDS as usize) else { continue };
-        seeded::seed(Some(bug));
-        if let Err(finding) = case.run(&mut Totals::default()) {
-            let (shrunk, finding) = case.shrink(&finding);
-            let again = TagCase::parse(&shrunk.to_text("shrunk"), "case.toml").expect("a case reads back");
-            assert!(
-                again.run(&mut Totals::default()).is_err(),
-                "seed {seed}: the saved case does not fail with {bug:?}"
-            );
-            seeded::seed(None);
-            assert!(case.run(&mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
-            assert!(
-                shrunk.run(&mut Totals::default()).is_ok(),
-                "what seed {seed} shrinks to fails without {bug:?}, too"
-            );
-            return Some((seed, finding, shrunk.steps.len()));
-        }
-    }
-    None
-}
-
-/// Hunts with cases of a host that are drawn from a seed alone, and have no file.
-fn hunt_of_host<C>(
-    bug: Bug,
-    seeds: u64,
-    draw: fn(u64) -> Option<C>,
-    run: fn(&C, &mut Totals) -> Result<(), Finding>,
-) -> Option<(u64, Finding, usize)> {
-    for seed in 1..=seeds {
-        seeded::seed(None);
-        let Some(case) = draw(seed) else { continue };
-        seeded::seed(Some(bug));
-        let found = run(&case, &mut Totals::default());
-        seeded::seed(None);
-        if let Err(finding) = found {
-            assert!(run(&case, &mut Totals::default()).is_ok(), "seed {seed} fails without {bug:?}, too");
-            let steps = finding.step;
-            return Some((seed, finding, steps));
-        }
-    }
-    None
-}
-
-fn hunt_block(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
-    let scope = Scope::everything(COMMANDS);
-    for seed in 1..=seeds {
-        seeded::seed(None);
-        let mut case = draw(seed, &scope).expect("a case is drawn");
+        let mut case = draw(seed, scope).expect("a case is drawn");
         if NEEDS_LOST_READS.contains(&bug) {
-            case.config.flash.faults.uncorrectable_read = 0.1;
+            case.drive.flash.faults.uncorrectable_read = 0.1;
         }
         seeded::seed(Some(bug));
-        if let Err(finding) = run(&case, &mut Totals::default()) {
-            let shrunk = shrink(&case, &finding);
-            seeded::seed(None);
-            let sound = run(&case, &mut Totals::default());
-            assert!(sound.is_ok(), "seed {seed} fails without {bug:?}, too");
-            return Some((seed, shrunk.finding, shrunk.case.steps.len()));
-        }
+        let Err(finding) = run(&case) else { continue };
+        let shrunk = shrink(&case, &finding);
+        let saved = Case::parse(&shrunk.case.to_text("shrunk"), "case.toml").expect("a case reads back");
+        assert!(run(&saved).is_err(), "seed {seed}: the saved case does not fail with {bug:?}");
+        seeded::seed(None);
+        assert_eq!(run(&case), Ok(()), "seed {seed} fails without {bug:?}, too");
+        assert_eq!(run(&saved), Ok(()), "what seed {seed} shrinks to fails without {bug:?}, too");
+        return Some((seed, shrunk.finding, shrunk.case.steps.len()));
     }
     None
 }

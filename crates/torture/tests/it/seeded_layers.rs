@@ -3,8 +3,8 @@
 //! `cargo test --release -p ssdlab-torture --features seeded-bugs --test it seeded_layers:: -- --nocapture`
 
 use ssdlab_host::seeded::{LayerBug, seed};
-use ssdlab_torture::Totals;
-use ssdlab_torture::stacks::{StackScope, draw, run};
+use ssdlab_torture::stacks::StackScope;
+use ssdlab_torture::{Totals, draw, run};
 
 use crate::page;
 
@@ -58,9 +58,9 @@ fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
         let scope = StackScope { host: None, drive: None, commands: 200, drivers, faults: false };
         let fails = |number: &u64| {
             seed(None);
-            let (case, host) = draw(*number, &scope).expect("a case is drawn");
+            let case = draw(*number, &scope).expect("a case is drawn");
             seed(Some(bug));
-            run(&case, &host, &mut Totals::default()).is_err()
+            run(&case, &mut Totals::default()).is_err()
         };
         let found = (1..=allowed).find(fails);
         seed(None);

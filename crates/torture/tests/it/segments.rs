@@ -1,23 +1,22 @@
 //! Power cuts, faults and broken rules on drives with append-only segments.
 
+use std::sync::atomic::AtomicBool;
+
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::rng;
 use ssdlab_device::{DriveConfig, design_with, draw_design};
-use ssdlab_torture::seeds::{campaign, tell};
-use ssdlab_torture::segments::{SegmentCase, Step, every_cut_of};
-use ssdlab_torture::{Totals, configs};
+use ssdlab_torture::cut::{Cut, Moment};
+use ssdlab_torture::segments::{SegmentCommand, SegmentScope, Segments};
+use ssdlab_torture::step::Step;
+use ssdlab_torture::walk::{Sequences, each_event};
+use ssdlab_torture::{Case, configs};
+
+use crate::failing;
 
 #[test]
 fn what_was_acknowledged_stays_readable_and_what_was_trimmed_does_not_come_back() {
-    let name = "what_was_acknowledged_stays_readable_and_what_was_trimmed_does_not_come_back";
-    let mut totals = Totals::default();
-    campaign("segments", name, 600, |seed| {
-        let Some(case) = SegmentCase::draw(seed) else { return };
-        tell(case.config());
-        let found = case.run(&mut totals);
-        assert!(found.is_ok(), "{found:?}");
-    });
-    println!("{} cases, {} cuts, {} commands", totals.cases, totals.cuts, totals.commands);
+    let totals = failing::campaign("segments", 600, SegmentScope);
+    assert!(totals.cuts >= totals.cases * 2, "{} power cuts in {} cases", totals.cuts, totals.cases);
 }
 
 /// Two segments of two lanes, with a block of two pages each.
@@ -36,28 +35,50 @@ fn two_segments() -> DriveConfig {
 /// All sequences of up to 3 commands on two segments, one by one and all in flight together, cut at every flash event.
 #[test]
 fn every_cut_of_every_short_sequence_is_survived() {
-    let config = two_segments();
-    let mut steps = vec![Step::Flush];
+    let steps = |text: &str| {
+        text.split(", ").map(|step| Step::parse::<Segments>(step).expect(step)).collect::<Vec<Step<SegmentCommand>>>()
+    };
+    let mut alphabet = vec![steps("flush")];
     for segment in 0..2 {
-        steps.extend([Step::Append(segment, 1), Step::Append(segment, 4), Step::Two(segment), Step::Trim(segment)]);
+        let write = format!("write {segment}+1");
+        alphabet.extend([
+            steps(&write),
+            steps(&format!("write {segment}+4")),
+            steps(&format!("{write}, {write}")),
+            steps(&format!("trim {segment}+1")),
+        ]);
     }
-    let mut sequences: Vec<Vec<Step>> = vec![Vec::new()];
-    let mut all = Vec::new();
-    for _ in 0..3 {
-        sequences =
-            sequences.iter().flat_map(|before| steps.iter().map(|step| [&before[..], &[*step]].concat())).collect();
-        all.extend(sequences.clone());
-    }
-    assert_eq!(all.len(), 9 + 81 + 729);
-    let mut cuts = 0;
-    for sequence in all {
+    // With something to trim before.
+    let befores = [vec![], vec![steps("write 0+3"), steps("trim 0+1"), steps("flush")]];
+    let (systems, jobs) = ([two_segments()], std::thread::available_parallelism().map_or(1, usize::from));
+    let sequences = Sequences { systems: &systems, alphabet: &alphabet, length: 3, jobs };
+    let outcome = sequences.run(&AtomicBool::new(false), &|_| {}, &|drive, sequence, totals| {
         for one_by_one in [true, false] {
-            // With something to trim before.
-            for before in [vec![], vec![Step::Append(0, 3), Step::Trim(0), Step::Flush]] {
-                cuts += every_cut_of(&config, &[before, sequence.clone()].concat(), one_by_one);
+            for before in &befores {
+                // The power goes once more at the end of each case.
+                each_event(totals, 1, |events| {
+                    let cut = Step::Cut(Cut { at: Moment::After(events), ..Cut::NOW });
+                    let mut steps = Vec::new();
+                    for step in before.iter().chain(sequence) {
+                        steps.extend_from_slice(step);
+                        steps.extend(one_by_one.then_some(Step::Drain));
+                    }
+                    // Before the first event is behind the first command, or all that are in flight together.
+                    let place = if events > 0 {
+                        0
+                    } else if one_by_one {
+                        1
+                    } else {
+                        steps.len()
+                    };
+                    steps.insert(place, cut);
+                    Case { seed: 1, drive: drive.clone(), subject: Segments, steps }
+                })?;
             }
         }
-    }
-    println!("{cuts} cuts");
-    assert!(cuts > 15_000, "{cuts} cuts");
+        Ok(())
+    });
+    failing::none("two segments", outcome.failed);
+    println!("{} cases, {} cuts", outcome.totals.cases, outcome.totals.cuts);
+    assert!(outcome.totals.cases > 15_000, "{} cases", outcome.totals.cases);
 }

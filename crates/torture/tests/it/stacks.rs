@@ -5,10 +5,11 @@ use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_base::command_sets::zoned::ZONED;
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Settings;
-use ssdlab_host::Host;
-use ssdlab_torture::Totals;
 use ssdlab_torture::configs::handful;
-use ssdlab_torture::stacks::{Sequences, StackScope, draw, run, shrink};
+use ssdlab_torture::stacks::{Stack, StackScope, walk};
+use ssdlab_torture::{Totals, draw, run};
+
+use crate::failing;
 
 #[test]
 fn drawn_stacks_keep_what_they_promise() {
@@ -20,30 +21,30 @@ fn drawn_drivers_keep_what_they_promise() {
     keep_what_they_promise(true);
 }
 
-/// Programs failed where no block of their lane was free. Each try to write such a page elsewhere counted as space that was freed, so
-/// that the next try came at the same instant, for ever. Nothing but the end of the run shows that it is over.
+/// Programs failed where no block of their lane was free. Each try to write such a page elsewhere counted as space that
+/// was freed, so that the next try came at the same instant, for ever. Nothing but the end of the run shows that it is
+/// over.
 #[test]
 fn a_failed_page_without_a_free_block_does_not_hold_the_clock() {
     let scope = StackScope { host: None, drive: None, commands: 120, drivers: true, faults: true };
-    let (case, host) = draw(7473, &scope).expect("a case is drawn");
+    let case = draw(7473, &scope).expect("a case is drawn");
     let (done, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(run(&case, &host, &mut Totals::default()).map_err(|finding| finding.message)));
+    std::thread::spawn(move || done.send(run(&case, &mut Totals::default()).map_err(|finding| finding.message)));
     let found = ended.recv_timeout(std::time::Duration::from_secs(60));
     assert_eq!(found.expect("the run ends within a minute; it takes milliseconds"), Ok(()));
 }
 
-/// Restoring in the host as it is published keeps its table in RAM: what was flushed is lost with it. The same seeds find
-/// nothing where the table is on the drive.
+/// Restoring in the host as it is published keeps its table in RAM: what was flushed is lost with it. The same seeds
+/// find nothing where the table is on the drive.
 #[test]
 fn a_table_in_ram_loses_what_was_flushed() {
     let found = |table: &str| {
         let text = format!("[[layer]]\nkind = \"restoring\"\nlog = \"16k\"\nrange = \"8k\"\ntable = \"{table}\"\n");
-        let host = Host::parse(&text, "host.toml").expect("a host");
-        let host = Some((text, host));
-        let scope = StackScope { host, drive: None, commands: 120, drivers: false, faults: false };
+        let scope =
+            StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
         (1..=40).find_map(|seed| {
-            let (case, host) = draw(seed, &scope).expect("a case is drawn");
-            run(&case, &host, &mut Totals::default()).err().map(|finding| (seed, finding.message))
+            let case = draw(seed, &scope).expect("a case is drawn");
+            run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
         })
     };
     assert!(found("ram").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("ram"));
@@ -51,26 +52,15 @@ fn a_table_in_ram_loses_what_was_flushed() {
 }
 
 fn keep_what_they_promise(drivers: bool) {
-    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
-    let (first, seeds) = (number("SSDLAB_FIRST_SEED", 1), number("SSDLAB_SEEDS", 150));
     let scope = StackScope { host: None, drive: None, commands: 120, drivers, faults: true };
-    let mut totals = Totals::default();
-    for seed in first..first + seeds {
-        let (case, host) = draw(seed, &scope).expect("a case is drawn");
-        if let Err(finding) = run(&case, &host, &mut totals) {
-            let (small, found) = shrink(&case, &host, 300);
-            let found = found.unwrap_or(finding);
-            let steps: Vec<String> = small.steps.iter().map(ToString::to_string).collect();
-            panic!("seed {seed}: {} at {}\n{}\n{}", found.message, found.place, small.host, steps.join("\n"));
-        }
-    }
-    if seeds >= 150 {
+    let totals = failing::campaign("stacks", 150, scope);
+    if totals.cases >= 150 {
         assert!(totals.stack_cuts.iter().all(|count| *count > 100), "{:?}", totals.stack_cuts);
     }
 }
 
-/// Through the driver above a drive of eight units with a log of four pages: a pack of two units, one of one, a write that is too large for the
-/// log, one of a part of a unit, trims, a flush.
+/// Through the driver above a drive of eight units with a log of four pages: a pack of two units, one of one, a write
+/// that is too large for the log, one of a part of a unit, trims, a flush.
 #[test]
 fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survived() {
     let alphabet = [
@@ -86,8 +76,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survi
     let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let layer = "[[layer]]\nkind = \"shrd\"\nthreshold = \"2k\"\npack = \"4k\"\nremap_entries = 2\n";
     for (buffer, keys) in [("none", ""), ("lru", ""), ("lru", "ordering = \"drive\"\nwhen_full = \"direct\"\n")] {
-        let text = &format!("{layer}{keys}");
-        let host = Host::parse(text, "host.toml").expect("a host");
+        let text = format!("{layer}{keys}");
         let mut drive = handful();
         drive.user_bytes = 8192;
         drive.flash.geometry.blocks_per_plane += 2;
@@ -95,21 +84,23 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survi
         drive.buffer.policy = buffer.to_string();
         drive.buffer.bytes = 2048;
         ssdlab_device::handful_for_design(&mut drive, false);
-        let sequences = Sequences { host: &host, text, drive: &drive, alphabet: &alphabet, length };
-        let (totals, failed) = sequences.run(std::thread::available_parallelism().map_or(1, usize::from));
-        if let Some((case, finding)) = failed {
-            let steps: Vec<String> = case.steps.iter().map(ToString::to_string).collect();
-            panic!("{buffer}: {} at {}\n{}", finding.message, finding.place, steps.join("\n"));
-        }
+        let found = walk(
+            &Stack::new(text),
+            &drive,
+            &alphabet,
+            length,
+            std::thread::available_parallelism().map_or(1, usize::from),
+        );
+        failing::none(buffer, found.failed);
+        let totals = found.totals;
         println!("{buffer}, {keys:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
         cuts += totals.stack_cuts.iter().sum::<u64>();
     }
     assert!(cuts > 80_000, "{cuts} cuts");
 }
 
-/// Through the layer `append` above a drive of nine segments or zones of eight units, five of them for data: the log, a segment that fills
-/// up, cleaning, a
-/// write of a part of a unit, trims, a flush.
+/// Through the layer `append` above a drive of nine segments or zones of eight units, five of them for data: the log, a
+/// segment that fills up, cleaning, a write of a part of a unit, trims, a flush.
 #[test]
 fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appends_is_survived() {
     let alphabet = [
@@ -138,8 +129,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appen
         ("pacing = \"proportional\"\ncopies = 2\ncopy_size = 4096\n", &SEGMENTS, Settings::default()),
         ("pacing = \"proportional\"\ncopies = 1\ncopy_size = 1024\n", &ZONED, limited),
     ] {
-        let text = &format!("[[layer]]\nkind = \"append\"\n{keys}");
-        let host = Host::parse(text, "host.toml").expect("a host");
+        let text = format!("[[layer]]\nkind = \"append\"\n{keys}");
         let mut drive = handful();
         drive.ftl.design = ssdlab_device::design_with(set).expect("a design").to_string();
         drive.flash.geometry.blocks_per_plane = 12;
@@ -149,12 +139,15 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appen
         drive.user_bytes = 9 * 8 * u64::from(drive.flash.geometry.page_bytes);
         assert_eq!(drive.segment_units(), Some(8));
         drive.ftl.own = own;
-        let sequences = Sequences { host: &host, text, drive: &drive, alphabet: &alphabet, length };
-        let (totals, failed) = sequences.run(std::thread::available_parallelism().map_or(1, usize::from));
-        if let Some((case, finding)) = failed {
-            let steps: Vec<String> = case.steps.iter().map(ToString::to_string).collect();
-            panic!("{}, {keys:?}: {} at {}\n{}", set.name, finding.message, finding.place, steps.join("\n"));
-        }
+        let found = walk(
+            &Stack::new(text),
+            &drive,
+            &alphabet,
+            length,
+            std::thread::available_parallelism().map_or(1, usize::from),
+        );
+        failing::none(set.name, found.failed);
+        let totals = found.totals;
         println!("{}, {keys:?}: {} cases, cuts {:?}", set.name, totals.cases, totals.stack_cuts);
         cuts += totals.stack_cuts.iter().sum::<u64>();
     }

@@ -1,8 +1,8 @@
-//! The command set `tags` against a model of it: every answer, refusal and event of a drive, at any depth, with block I/O
-//! beside it, over power cuts and hosts that begin anew.
+//! The command set `tags` against a model of it: every answer, refusal and event of a drive, at any depth, with block
+//! I/O beside it, over power cuts and hosts that begin anew.
 //!
-//! Commands take effect in the order that their completions say; the model takes them in that order, and knows nothing of
-//! the drive but its number of sectors and the sectors of a unit.
+//! Commands take effect in the order that their completions say; the model takes them in that order, and knows nothing
+//! of the drive but its number of sectors and the sectors of a unit.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,16 +11,19 @@ use ssdlab_base::command_sets::tags::{
     WRITE_TAGGED, ZERO_TAG,
 };
 use ssdlab_base::{Answer, Event, EventKind, Nanos, Op, Opcode, Request, SECTOR_BYTES};
-use ssdlab_device::{Completion, Data, Drive, DriveConfig, Options, Payload, Status, stamp_cell};
+use ssdlab_device::{Completion, Data, Drive, Payload, Status, stamp_cell};
 use ssdlab_flash::Contents;
 
+use crate::case::{Allowed, Case};
+use crate::cut::{Cut, PoweredDrive};
 use crate::journal::stamps;
+use crate::totals::Totals;
 
 mod case;
 mod fuzzing;
 mod script;
 
-pub use case::{Step, TagCase};
+pub use case::{HostCommand, TagScope, Tags};
 pub use fuzzing::command_set;
 
 /// A command and its words.
@@ -46,7 +49,7 @@ impl Command {
 }
 
 /// What a host expects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Model {
     sectors: u64,
     sectors_per_unit: u64,
@@ -68,10 +71,10 @@ struct Ended {
 
 /// A drive and the model.
 pub struct Harness {
-    config: DriveConfig,
-    options: Options,
-    drive: Option<Drive>,
+    power: PoweredDrive,
     model: Model,
+    /// Commands in flight at most.
+    depth: u64,
     sent: HashMap<u32, (Command, u64)>,
     tag: u32,
     /// Completed, and not all before them have.
@@ -82,32 +85,19 @@ pub struct Harness {
     /// Up to this number an earlier host was told of all events, and has acknowledged those that have to be.
     settled: u64,
     /// Commands that took effect.
-    pub executed: u64,
-    /// The drive may run out of spare blocks, because operations fail or its reserve is of one block, and refuse changes from
-    /// there on.
-    pub may_end_read_only: bool,
-    /// It did: what the refused command left is another oracle's affair, so nothing is judged any more.
-    pub is_over: bool,
+    executed: u64,
+    allowed: Allowed,
+    /// The drive became read-only: what the refused command left is another oracle's affair, so nothing is judged any
+    /// more.
+    is_over: bool,
 }
 
 impl Harness {
     /// A fresh drive whose design has the set.
-    pub fn new(config: &DriveConfig, options: Options) -> Option<Harness> {
-        let drive = Drive::new(config, options).ok()?;
-        let model = Model {
-            sectors: drive.user_sectors(),
-            sectors_per_unit: u64::from(config.ftl.mapping_unit) / 512,
-            tags: BTreeMap::new(),
-            cells: vec![0; drive.user_sectors() as usize],
-            expected: Vec::new(),
-            sent: 0,
-            kept: Vec::new(),
-        };
-        Some(Harness {
-            config: config.clone(),
-            options,
-            drive: Some(drive),
-            model,
+    fn new(case: &Case<Tags>, power: PoweredDrive) -> Harness {
+        let mut harness = Harness {
+            model: Model { sectors_per_unit: u64::from(power.config.ftl.mapping_unit) / 512, ..Model::default() },
+            depth: case.subject.depth,
             sent: HashMap::new(),
             tag: 0,
             ended: BTreeMap::new(),
@@ -115,35 +105,44 @@ impl Harness {
             told: Vec::new(),
             settled: 0,
             executed: 0,
-            may_end_read_only: false,
+            allowed: case.allows(&power.config),
             is_over: false,
-        })
+            power,
+        };
+        harness.allowed.prepare(harness.power.get());
+        harness.model.sectors = harness.drive().user_sectors();
+        harness.model.cells = vec![0; harness.model.sectors as usize];
+        harness
     }
 
     /// The drive, which has power.
-    pub(crate) fn drive(&mut self) -> &mut Drive {
-        self.drive.as_mut().expect("the power is on")
+    fn drive(&mut self) -> &mut Drive {
+        self.power.get()
     }
 
     /// Commands in flight.
-    pub fn outstanding(&mut self) -> u64 {
+    fn outstanding(&mut self) -> u64 {
         self.drive().outstanding()
     }
 
     /// The number of the last event that the host has seen, or that an earlier one left settled; 0 for none.
-    pub fn last_event(&self) -> u64 {
+    fn last_event(&self) -> u64 {
         self.told.iter().map(|event| event.number).max().unwrap_or(0).max(self.settled)
     }
 
-    /// Sends a command now.
-    pub fn send(&mut self, command: &Command) {
+    /// Sends a command as soon as fewer than allowed are in flight.
+    fn send(&mut self, command: &Command) {
+        while self.outstanding() >= self.depth {
+            self.step();
+        }
+        assert!(self.outstanding() < self.depth, "{} commands in flight of {}", self.outstanding(), self.depth);
         self.tag += 1;
         let at = self.drive().now();
         let request = Request { at, tag: self.tag, ..command.request };
         let stamp = u64::from(self.tag);
         let seen = self.last_event();
         self.sent.insert(self.tag, (Command { request, words: command.words.clone() }, seen));
-        let bytes = match (self.options.contents, request.op) {
+        let bytes = match (self.power.contents(), request.op) {
             (Contents::Bytes, Op::Write) if self.model.in_range(&request) => sectors_of(stamp, &request),
             _ => Vec::new(),
         };
@@ -153,13 +152,13 @@ impl Harness {
     }
 
     /// Runs until a command completes, an event comes, or nothing happens.
-    pub fn step(&mut self) {
+    fn step(&mut self) {
         self.drive().run_to_completion(Nanos::MAX);
         self.collect();
     }
 
     /// Waits for everything; then the events are exactly those that the commands explain.
-    pub fn drain(&mut self) {
+    fn drain(&mut self) {
         while self.outstanding() > 0 {
             let before = (self.outstanding(), self.told.len());
             self.step();
@@ -176,7 +175,7 @@ impl Harness {
     }
 
     /// The host begins anew: it is told again of what it did not acknowledge, and of nothing else.
-    pub fn restart_host(&mut self) {
+    fn restart_host(&mut self) {
         self.drain();
         self.drive().host_restarted();
         self.told.clear();
@@ -187,10 +186,9 @@ impl Harness {
     }
 
     /// The power goes, and comes back: tags and events were in RAM.
-    pub fn cut(&mut self) {
-        let flash = self.drive.take().expect("the power is on").power_cut();
-        let (drive, _) = Drive::recover(&self.config, self.options, flash).expect("a drive comes back");
-        self.drive = Some(drive);
+    fn cut(&mut self, cut: &Cut, totals: &mut Totals) {
+        self.power.cut(cut, totals);
+        totals.sectors_compared += self.model.sectors;
         self.sent.clear();
         self.ended.clear();
         self.told.clear();
@@ -212,17 +210,18 @@ impl Harness {
             let data = self.drive().read_data().pop();
             assert_eq!(
                 data.is_some(),
-                self.options.contents != Contents::Nothing,
+                self.power.contents() != Contents::Nothing,
                 "a read's data comes where it is kept"
             );
             if let Some((_, data)) = data {
-                self.model.cells[sector as usize] = cells(self.options.contents, &data)[0];
+                self.model.cells[sector as usize] = cells(self.power.contents(), &data)[0];
             }
         }
     }
 
     fn collect(&mut self) {
-        let drive = self.drive.as_mut().expect("the power is on");
+        let contents = self.power.contents();
+        let drive = self.power.get();
         drive.take_events(&mut self.told);
         let completions = std::mem::take(drive.completions());
         let mut answers: HashMap<u32, Answer> = drive.answers().drain(..).map(|answer| (answer.tag, answer)).collect();
@@ -230,14 +229,14 @@ impl Harness {
         for completion in completions {
             let answer = answers.remove(&completion.tag);
             assert_eq!(answer.is_some(), completion.has_answer, "{completion:?}");
-            let cells = read.remove(&completion.tag).map(|data| cells(self.options.contents, &data));
+            let cells = read.remove(&completion.tag).map(|data| cells(contents, &data));
             let order = completion.order;
             let ended = Ended { completion, answer, cells };
             assert!(self.ended.insert(order, ended).is_none(), "order {order} was given twice");
         }
         assert!(answers.is_empty() && read.is_empty(), "answers come with completions");
         while let Some(Ended { completion, answer, cells }) = self.ended.remove(&self.next_order) {
-            self.is_over |= self.may_end_read_only && completion.status == Status::ReadOnly;
+            self.is_over |= self.allowed.read_only && completion.status == Status::ReadOnly;
             if self.is_over {
                 assert!(drive.is_read_only(), "a drive that takes writes refused one: {completion:?}");
                 return;
@@ -246,7 +245,7 @@ impl Harness {
             self.executed += 1;
             let (command, seen) = self.sent.remove(&completion.tag).expect("a command completes once, and was sent");
             let mut expected = self.model.execute(&command, u64::from(completion.tag), seen);
-            if self.options.contents == Contents::Nothing {
+            if contents == Contents::Nothing {
                 expected.cells.clear();
             }
             let found = Expected {

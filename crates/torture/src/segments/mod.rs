@@ -1,22 +1,31 @@
-//! A host of append-only segments, or of zones over them: it appends to several, trims, flushes, reads, and breaks the rules on purpose; it has several commands
-//! in flight, and the power goes. It knows segment size, write unit and what it sent, and nothing else of the drive.
+//! A host of append-only segments, or of zones over them: it appends to several, trims, flushes, reads, and breaks the
+//! rules on purpose; it has several commands in flight, and the power goes. It knows segment size, write unit and what
+//! it sent, and nothing else of the drive.
 //!
-//! What completed is readable after a power cut, though sectors before it may be missing. A trim that a flush covered never comes
-//! back; one that none covered may, as a whole. A segment that has everything before its last sector goes on; one with a hole
-//! takes no more before its trim.
+//! What completed is readable after a power cut, though sectors before it may be missing. A trim that a flush covered
+//! never comes back; one that none covered may, as a whole. A segment that has everything before its last sector goes
+//! on; one with a hole takes no more before its trim.
 
-use rand::RngExt;
+mod case;
+mod script;
+
+pub use case::{SegmentScope, Segments};
+pub use script::{Kind, Rule, SegmentCommand};
+
 use ssdlab_base::command_sets::segments::{
     self, CLOSED, CROSSES_SEGMENTS, GAP, OVERWRITE, PART_OF_SEGMENT, SEGMENTS, Segment, SegmentState,
 };
 use ssdlab_base::command_sets::zoned::{self, ZONED, Zone, ZoneShape, ZoneState};
-use ssdlab_base::{CommandSpec, Op, Opcode, Refusal, Request, Rng, rng};
-use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Status, design_with, draw_design, stamp_cell};
-use ssdlab_flash::{Contents, OpKind, SchedulerKind};
+use ssdlab_base::{CommandSpec, Nanos, Op, Opcode, Refusal, Request};
+use ssdlab_device::{Data, Drive, Options, Payload, Status, stamp_cell};
+use ssdlab_flash::{Contents, OpKind};
+use ssdlab_host::BlockDevice as _;
 
-use crate::hosts::{Stop, recover_after};
-use crate::panic_capture::catch;
-use crate::{Finding, Totals, configs};
+use crate::case::{Allowed, Case, Refused};
+use crate::cut::{PoweredDrive, Stop};
+use crate::driver::alone;
+use crate::journal::stamps;
+use crate::totals::Totals;
 
 /// The stamp of what a finish wrote: zeroes.
 const ZEROES: u32 = u32::MAX;
@@ -45,9 +54,9 @@ struct Life {
 #[derive(Clone, Debug)]
 struct Modelled {
     lives: Vec<Life>,
-    /// CrashHarness before this one ended with a trim that completed.
+    /// Lives before this one ended with a trim that completed.
     trimmed: usize,
-    /// CrashHarness before this one ended with a trim that completed and that a flush covered, or FUA.
+    /// Lives before this one ended with a trim that completed and that a flush covered, or FUA.
     durable: usize,
     /// Of a zone.
     state: ZoneState,
@@ -109,8 +118,7 @@ enum Expected {
 
 /// A host with several commands in flight.
 pub struct SegmentHost {
-    config: DriveConfig,
-    drive: Option<Drive>,
+    power: PoweredDrive,
     /// Where the drive has zones.
     zones: Option<ZoneShape>,
     /// Sectors of a write unit.
@@ -121,56 +129,62 @@ pub struct SegmentHost {
     /// By tag.
     in_flight_work: Vec<Option<Expected>>,
     next_stamp: u32,
-    /// The drive may end read-only.
-    may_end_read_only: bool,
-    /// Events until the power goes.
-    pub events_left: Option<u32>,
-}
-
-/// What a short sequence is made of: everything on one of two segments, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Appends so many units to a segment, in one command.
-    Append(usize, usize),
-    /// Appends two commands of one unit each, in flight together.
-    Two(usize),
-    /// Trims a segment.
-    Trim(usize),
-    /// Flushes.
-    Flush,
+    allowed: Allowed,
+    /// Flushes and FUA commands that have completed.
+    durable: u64,
+    /// The drive takes no more writes.
+    is_over: bool,
 }
 
 impl SegmentHost {
-    /// A host of a new drive.
-    ///
-    /// # Panics
-    /// The drive is refused, or has no segments.
-    pub fn new(config: &DriveConfig, seed: u64) -> SegmentHost {
-        let drive = Drive::new(config, Options { seed, contents: Contents::Stamps }).expect("an accepted drive");
+    /// A host of a new drive; `None` where that has no segments.
+    fn new(case: &Case<Segments>) -> Result<Option<SegmentHost>, Refused> {
+        let options = Options { seed: case.seed, contents: Contents::Stamps };
+        let mut power = PoweredDrive::new(&case.drive, options)?;
+        let (drive, allowed) = (power.get(), case.allows(&case.drive));
+        allowed.prepare(drive);
         let zones = drive.zones();
         let (sectors, count, write_unit) = match (drive.segments(), zones) {
             (Some(shape), None) => (shape.sectors, shape.count, shape.write_unit),
             (None, Some(shape)) => (shape.capacity, shape.count, shape.write_unit),
-            (segments, zones) => panic!("a drive with segments or zones, not {segments:?} and {zones:?}"),
+            _ => return Ok(None),
         };
-        let faults = &config.flash.faults;
-        let fails = faults.program_failure > 0.0 || faults.erase_failure > 0.0;
-        SegmentHost {
-            config: config.clone(),
-            drive: Some(drive),
+        Ok(Some(SegmentHost {
+            power,
             zones,
             per_unit: write_unit,
             units: (sectors / write_unit) as usize,
             segments: vec![Modelled::new(); count as usize],
             in_flight_work: Vec::new(),
             next_stamp: 0,
-            may_end_read_only: fails || config.gc.free_blocks < 3,
-            events_left: None,
-        }
+            allowed,
+            durable: 0,
+            is_over: false,
+        }))
     }
 
     fn drive(&mut self) -> &mut Drive {
-        self.drive.as_mut().expect("a drive with power")
+        self.power.get()
+    }
+
+    /// Segments, and units of one.
+    const fn shape(&self) -> (usize, usize) {
+        (self.segments.len(), self.units)
+    }
+
+    const fn has_zones(&self) -> bool {
+        self.zones.is_some()
+    }
+
+    /// Queues of the drive.
+    const fn queues(&self) -> u16 {
+        self.power.config.interface.queues as u16
+    }
+
+    /// Units that a segment takes.
+    fn left(&self, segment: usize) -> usize {
+        let modelled = &self.segments[segment];
+        if modelled.is_closed() { 0 } else { self.units - modelled.written() }
     }
 
     fn sector(&self, segment: usize, unit: usize) -> u64 {
@@ -206,20 +220,21 @@ impl SegmentHost {
     }
 
     /// Appends units to a segment.
-    fn append(&mut self, segment: usize, count: usize, queue: u16) {
+    fn append(&mut self, segment: usize, count: usize, append: bool, fua: bool, queue: u16) {
         self.next_stamp += 1;
         let stamp = self.next_stamp;
         let (life, first) = (self.segments[segment].lives.len() - 1, self.segments[segment].written());
+        assert!(count > 0 && first + count <= self.units, "{count} units behind {first} of segment {segment}");
         self.segments[segment].now().units.extend(vec![Unit { stamp, acknowledged: false }; count]);
         let (place, sectors) = (self.sector(segment, first), count as u64 * self.per_unit);
-        let request = Request { queue, fua: stamp.is_multiple_of(7), ..Request::new(Op::Write, place, sectors) };
+        let request = Request { queue, fua, ..Request::new(Op::Write, place, sectors) };
         let state = self.segments[segment].state;
         self.segments[segment].state = match state {
             _ if first + count == self.units => ZoneState::Full,
             ZoneState::ExplicitlyOpen => state,
             _ => ZoneState::ImplicitlyOpen,
         };
-        if self.zones.is_some() && stamp.is_multiple_of(3) {
+        if self.zones.is_some() && append {
             let request = Request { opcode: zoned::APPEND, sector: self.sector(segment, 0), ..request };
             let told = Some(place);
             return self.submit(request, stamp, Expected::Written { segment, life, first, count, told });
@@ -251,6 +266,7 @@ impl SegmentHost {
     }
 
     fn trim(&mut self, first: usize, count: usize, fua: bool, queue: u16) {
+        assert!(count > 0 && first + count <= self.segments.len(), "{count} segments from {first} on");
         let mut lives = Vec::new();
         for segment in first..first + count {
             self.segments[segment].lives.push(Life::default());
@@ -269,6 +285,7 @@ impl SegmentHost {
 
     fn read(&mut self, segment: usize, first: usize, count: usize, queue: u16) {
         let request = Request::new(Op::Read, self.sector(segment, first), count as u64 * self.per_unit);
+        assert!(first + count <= self.units, "{count} units from {first} on of segment {segment}");
         let modelled = &self.segments[segment];
         let expected = if modelled.can_be_read(first, count) {
             let units = &modelled.lives[modelled.lives.len() - 1].units[first..first + count];
@@ -280,24 +297,28 @@ impl SegmentHost {
     }
 
     /// A command that breaks a rule: it is refused for its reason.
-    fn violate(&mut self, rng: &mut Rng) {
-        let segment = rng.random_range(0..self.segments.len());
+    fn violate(&mut self, rule: Rule, segment: usize, place: usize) {
         let modelled = &self.segments[segment];
         let (written, closed) = (modelled.written(), modelled.is_closed());
         let per_unit = self.per_unit;
         let at = |unit: usize| self.sector(segment, unit);
         let units = self.units;
-        let (op, sector, sectors, reason) = match rng.random_range(0..7) {
-            0 if written > 0 => (Op::Write, at(rng.random_range(0..written)), per_unit, OVERWRITE),
-            1 if written + 1 < units && !closed => (Op::Write, at(rng.random_range(written + 1..units)), per_unit, GAP),
-            2 if closed && written < units => (Op::Write, at(written), per_unit, CLOSED),
-            3 if segment + 1 < self.segments.len() => (Op::Write, at(units - 1), 2 * per_unit, CROSSES_SEGMENTS),
-            4 if per_unit > 1 && written < units => {
-                let (skip, sectors) = [(0, per_unit - 1), (1, per_unit)][rng.random_range(0..2)];
+        let (op, sector, sectors, reason) = match rule {
+            Rule::Overwrite if written > 0 => (Op::Write, at(place % written), per_unit, OVERWRITE),
+            Rule::Gap if written + 1 < units && !closed => {
+                let first = written + 1;
+                (Op::Write, at(first + place % (units - first)), per_unit, GAP)
+            }
+            Rule::Closed if closed && written < units => (Op::Write, at(written), per_unit, CLOSED),
+            Rule::Crosses if segment + 1 < self.segments.len() => {
+                (Op::Write, at(units - 1), 2 * per_unit, CROSSES_SEGMENTS)
+            }
+            Rule::PartOfUnit if per_unit > 1 && written < units => {
+                let (skip, sectors) = [(0, per_unit - 1), (1, per_unit)][place % 2];
                 (Op::Write, at(written) + skip, sectors, segments::PART_OF_WRITE_UNIT)
             }
-            5 => (Op::Trim, at(0), per_unit * (units as u64 - 1), PART_OF_SEGMENT),
-            6 if written < units => (Op::Read, at(written), per_unit, self.unwritten()),
+            Rule::PartOfSegment => (Op::Trim, at(0), per_unit * (units as u64 - 1), PART_OF_SEGMENT),
+            Rule::Unwritten if written < units => (Op::Read, at(written), per_unit, self.unwritten()),
             _ => (Op::Trim, at(0) + 1, per_unit * units as u64, PART_OF_SEGMENT),
         };
         let breaks_nothing = op == Op::Trim && (sectors == 0 || self.sector(1, 0) == 1);
@@ -328,14 +349,14 @@ impl SegmentHost {
         // The zones of a drive that takes no more writes change no more.
         let is_of_zones = self.zones.is_some() && status == Status::Refused(zoned::INVALID_TRANSITION);
         let is_refused = status == Status::ReadOnly || is_of_zones && self.drive().is_read_only();
-        if is_refused && self.may_end_read_only {
+        if is_refused && self.allowed.read_only {
             return Err(Stop::ReadOnly);
         }
         match expected {
             Expected::Refused(reason) => assert_eq!(status, Status::Refused(reason), "a command that breaks a rule"),
             Expected::Acted => assert_eq!(status, Status::Success, "an action on a zone"),
             Expected::Read { segment, first, stamps } => {
-                if status == Status::UncorrectableRead && self.config.flash.faults.uncorrectable_read > 0.0 {
+                if status == Status::UncorrectableRead && self.allowed.failed_reads {
                     return Ok(());
                 }
                 assert_eq!(status, Status::Success, "a read of unit {first} of segment {segment}");
@@ -363,9 +384,11 @@ impl SegmentHost {
                         modelled.durable = modelled.durable.max(life);
                     }
                 }
+                self.durable += u64::from(fua);
             }
             Expected::Flushed(covers) => {
                 assert_eq!(status, Status::Success, "a flush");
+                self.durable += 1;
                 for (modelled, life) in self.segments.iter_mut().zip(covers) {
                     modelled.durable = modelled.durable.max(life);
                 }
@@ -389,8 +412,7 @@ impl SegmentHost {
         let mut stop = Ok(());
         for done in done {
             let cells = data.iter().find(|(tag, _)| *tag == done.tag).map_or(&[][..], |(_, cells)| cells);
-            let cells: Vec<u64> =
-                cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().expect("8 bytes"))).collect();
+            let cells = stamps(cells);
             let answer = answers.iter().find(|answer| answer.tag == done.tag).map_or(&[][..], |answer| &answer.words);
             stop = self.completed(done.tag, done.status, &cells, answer);
             if stop.is_err() {
@@ -402,21 +424,13 @@ impl SegmentHost {
     }
 
     /// Waits for all commands.
-    ///
-    /// # Errors
-    /// The host has to stop.
-    pub fn wait(&mut self) -> Result<(), Stop> {
+    fn wait(&mut self) -> Result<(), Stop> {
         self.take_completions()?;
         while self.in_flight_work.iter().any(Option::is_some) {
-            if self.events_left == Some(0) {
+            if self.power.is_due(self.durable) {
                 return Err(Stop::Cut);
             }
-            self.events_left = self.events_left.map(|left| left - 1);
-            let drive = self.drive();
-            let at = drive.next_event().unwrap_or(drive.now());
-            let idle = drive.next_event().is_none();
-            drive.run_until(at);
-            let goes_on = !idle || drive.next_event().is_some() || !drive.completions().is_empty();
+            let goes_on = self.power.run_event();
             assert!(goes_on, "commands never complete: {:?}", self.in_flight_work.iter().flatten().next());
             self.take_completions()?;
         }
@@ -425,10 +439,7 @@ impl SegmentHost {
     }
 
     /// Every segment and unit is as it must be.
-    ///
-    /// # Errors
-    /// The host has to stop.
-    pub fn compare_all(&mut self) -> Result<(), Stop> {
+    fn compare_all(&mut self) -> Result<(), Stop> {
         for segment in 0..self.segments.len() {
             let modelled = &self.segments[segment];
             let written = modelled.written() as u64 * self.per_unit;
@@ -453,9 +464,7 @@ impl SegmentHost {
             self.wait()?;
         }
         self.report();
-        for check in self.drive().check() {
-            assert!(check.held, "{}: {}", check.name, check.detail);
-        }
+        self.power.check();
         Ok(())
     }
 
@@ -467,10 +476,7 @@ impl SegmentHost {
         let drive = self.drive();
         let request = Request { at: drive.now(), tag: u32::MAX, ..Request::of_set(spec, 0, 0) };
         drive.submit_command(&request, Payload { data: Data::Nothing, words: &[0, count] });
-        while drive.completions().is_empty() {
-            let at = drive.next_event().expect("a report completes");
-            drive.run_until(at);
-        }
+        assert!(drive.wait_for_completion(Nanos::MAX), "a report completes");
         let done = drive.completions().pop().expect("one command");
         assert_eq!((done.status, done.has_answer), (Status::Success, true), "a report");
         let answer = drive.answers().pop().expect("an answer");
@@ -488,18 +494,18 @@ impl SegmentHost {
         }
     }
 
-    /// The power goes and comes back, several times in a row.
-    pub fn cut(&mut self, again: &[u64], seed: u64) {
-        let options = Options { seed, contents: Contents::Stamps };
+    /// The power goes, by the cut that waits or at once, and comes back.
+    fn cut(&mut self, totals: &mut Totals) {
+        let cut = self.power.take_trap();
+        self.power.pass_part(&cut);
         // What completed before the cut did so.
         let _ = self.take_completions();
         self.in_flight_work.clear();
-        self.events_left = None;
-        let flash = self.drive.take().expect("a drive").power_cut();
-        self.drive = Some(recover_after(&self.config, options, flash, again));
+        self.power.cut(&cut, totals);
         for segment in 0..self.segments.len() {
             self.found_after_cut(segment);
         }
+        totals.sectors_compared += self.drive().user_sectors();
         let compared = self.compare_all();
         assert!(compared != Err(Stop::Cut), "no cut is due");
     }
@@ -508,21 +514,11 @@ impl SegmentHost {
     fn look(&mut self, segment: usize, unit: usize) -> Option<Vec<u64>> {
         let (per_unit, unwritten) = (self.per_unit, self.unwritten());
         let at = self.sector(segment, unit);
-        let drive = self.drive();
-        let request = Request { at: drive.now(), ..Request::new(Op::Read, at, per_unit) };
-        drive.submit(&request);
-        while drive.completions().is_empty() {
-            let at = drive.next_event().expect("a read completes");
-            drive.run_until(at);
-        }
-        let status = drive.completions().pop().expect("one command").status;
-        let cells = drive.read_data().pop().map(|(_, cells)| cells).unwrap_or_default();
+        let status = alone(self.drive(), &Request::new(Op::Read, at, per_unit), 0).status;
+        let cells = self.drive().read_data().pop().map(|(_, cells)| cells).unwrap_or_default();
         match status {
             Status::Refused(reason) if reason == unwritten => None,
-            Status::Success => {
-                let words = cells.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().expect("8 bytes")));
-                Some(words.collect())
-            }
+            Status::Success => Some(stamps(&cells)),
             Status::UncorrectableRead => Some(Vec::new()),
             other => panic!("unit {unit} of segment {segment} is read with {other:?}"),
         }
@@ -539,8 +535,7 @@ impl SegmentHost {
             let is_told = |cells: &Option<Vec<u64>>| cells.as_ref().is_none_or(|cells| !cells.is_empty());
             found.push(looks.find(is_told).unwrap_or(Some(Vec::new())));
         }
-        let reads_fail = self.config.flash.faults.uncorrectable_read > 0.0;
-        let fails = self.config.flash.faults.program_failure > 0.0;
+        let Allowed { failed_reads, failed_programs, .. } = self.allowed;
         let per_unit = self.per_unit;
         let Modelled { lives, durable, .. } = &self.segments[segment];
         let has_acknowledged = |life: &Life| life.units.iter().any(|unit| unit.acknowledged);
@@ -554,7 +549,7 @@ impl SegmentHost {
                     let is_stamped =
                         |(sector, cell): (u64, &u64)| unit.stamp > 0 && *cell == cell_of(unit.stamp, sector);
                     // What could not be read: an error, but never other data.
-                    cells.is_empty() && (reads_fail || !unit.acknowledged)
+                    cells.is_empty() && (failed_reads || !unit.acknowledged)
                         || !cells.is_empty() && (first..).zip(cells).all(is_stamped)
                 }
             })
@@ -574,7 +569,7 @@ impl SegmentHost {
         let closed = takes_no_more || is_not_told && !whole;
         assert!(whole || closed, "segment {segment} has a hole, and takes more");
         let at_rest = !life.closed && life.units.iter().all(|unit| unit.acknowledged);
-        assert!(!at_rest || fails || !closed, "segment {segment} was at rest, and takes no more");
+        assert!(!at_rest || failed_programs || !closed, "segment {segment} was at rest, and takes no more");
         let unit = |index: usize, found: &Option<Vec<u64>>| Unit {
             stamp: if found.is_some() { life.units[index].stamp } else { 0 },
             acknowledged: found.is_some(),
@@ -588,8 +583,8 @@ impl SegmentHost {
         self.segments[segment] = Modelled { lives: vec![Life { units, closed }], trimmed: 0, durable: 0, state };
     }
 
-    /// Sectors of a segment that are written, as the drive says behind a power cut, and whether it takes no more though they
-    /// are not all.
+    /// Sectors of a segment that are written, as the drive says behind a power cut, and whether it takes no more though
+    /// they are not all.
     fn told_after_cut(&mut self, segment: usize) -> (u64, bool) {
         let (number, all) = (segment as u64, self.units as u64 * self.per_unit);
         if self.zones.is_some() {
@@ -599,166 +594,4 @@ impl SegmentHost {
         let Segment { state, written } = self.drive().segment(number).expect("there is such a segment");
         (written, state == SegmentState::Closed)
     }
-
-    /// One step of a short sequence.
-    pub fn step(&mut self, step: Step) {
-        match step {
-            Step::Append(segment, units) => self.append_within(segment, units),
-            Step::Two(segment) => (0..2).for_each(|_| self.append_within(segment, 1)),
-            Step::Trim(segment) => self.trim(segment, 1, false, 0),
-            Step::Flush => self.flush(),
-        }
-    }
-
-    fn append_within(&mut self, segment: usize, units: usize) {
-        let left = self.units - self.segments[segment].written();
-        if left > 0 && !self.segments[segment].is_closed() {
-            self.append(segment, units.min(left), 0);
-        }
-    }
-
-    /// Some random commands, in flight together.
-    fn some(&mut self, rng: &mut Rng) {
-        let count = self.segments.len();
-        // Few segments are open at a time, so that they become full.
-        let favourite = rng.random_range(0..count);
-        for _ in 0..rng.random_range(1..8) {
-            let segment = if rng.random_bool(0.6) { favourite } else { rng.random_range(0..count) };
-            let queue = rng.random_range(0..self.config.interface.queues) as u16;
-            match rng.random_range(0..100) {
-                0..55 => {
-                    let left = self.units - self.segments[segment].written();
-                    if left > 0 && !self.segments[segment].is_closed() {
-                        let most = left.min(12);
-                        self.append(segment, rng.random_range(1..=most), queue);
-                    } else {
-                        self.trim(segment, 1, rng.random_bool(0.1), queue);
-                    }
-                }
-                55..65 => self.trim(segment, 1, rng.random_bool(0.1), queue),
-                65..67 => {
-                    let first = rng.random_range(0..count);
-                    self.trim(first, rng.random_range(1..=count - first), false, queue);
-                }
-                67..75 => self.flush(),
-                75..80 if self.zones.is_some() => {
-                    let actions = [zoned::OPEN, zoned::CLOSE, zoned::CLOSE, zoned::FINISH];
-                    self.act(actions[rng.random_range(0..actions.len())], segment, queue);
-                }
-                75..85 => self.violate(rng),
-                _ => {
-                    let first = rng.random_range(0..self.units);
-                    self.read(segment, first, rng.random_range(1..=(self.units - first).min(6)), queue);
-                }
-            }
-        }
-    }
-}
-
-/// A case: a drive, and what a host does to it, from a seed.
-#[derive(Clone, Debug)]
-pub struct SegmentCase {
-    seed: u64,
-    config: DriveConfig,
-}
-
-impl SegmentCase {
-    /// The case of a seed; `None` where the drawn drive is too small for the design.
-    pub fn draw(seed: u64) -> Option<SegmentCase> {
-        let mut rng = rng(seed, "segment case");
-        let mut config = configs::draw(&mut rng);
-        // Some drives have zones.
-        let set = if seed % 3 == 2 { &ZONED } else { &SEGMENTS };
-        draw_design(&mut config, design_with(set)?, &mut rng);
-        // Some have one queue. Not drawn, so that seeds of other campaigns keep their drives.
-        if seed % 5 == 4 {
-            config.flash.scheduler = SchedulerKind::SingleFifo;
-        }
-        config.timed = rng.random_bool(0.9);
-        let rate = |rng: &mut Rng, rate: f64| if rng.random_bool(0.3) { rate } else { 0.0 };
-        config.flash.faults.program_failure = rate(&mut rng, 0.004);
-        config.flash.faults.erase_failure = rate(&mut rng, 0.004);
-        config.flash.faults.uncorrectable_read = rate(&mut rng, 0.002);
-        config.flash.faults.factory_bad = rate(&mut rng, 0.02);
-        let segment = config.user_bytes;
-        // With the seed of the case: which blocks are bad from the factory depends on it.
-        let accepts = |segments: u64| {
-            let config = DriveConfig { user_bytes: segments * segment, ..config.clone() };
-            Drive::new(&config, Options { seed, contents: Contents::Nothing }).is_ok()
-        };
-        let most = (1..=8).take_while(|segments| accepts(*segments)).last()?;
-        config.user_bytes = segment * if rng.random_bool(0.5) { most } else { rng.random_range(1..=most) };
-        Some(SegmentCase { seed, config })
-    }
-
-    /// The drive.
-    pub const fn config(&self) -> &DriveConfig {
-        &self.config
-    }
-
-    /// Runs it.
-    ///
-    /// # Errors
-    /// What was found wrong.
-    pub fn run(&self, totals: &mut Totals) -> Result<(), Finding> {
-        let mut step = 0;
-        let found = catch(|| self.run_steps(totals, &mut step));
-        totals.cases += 1;
-        found.map_err(|caught| Finding { message: caught.message, place: caught.place, step })
-    }
-
-    fn run_steps(&self, totals: &mut Totals, done: &mut usize) {
-        let mut rng = rng(self.seed, "segment host");
-        let mut host = SegmentHost::new(&self.config, self.seed);
-        let mut lives = rng.random_range(2..8);
-        while lives > 0 {
-            lives -= 1;
-            let steps = rng.random_range(0..30);
-            for number in 0..steps + 10 {
-                if number == steps {
-                    host.events_left = Some(rng.random_range(0..60));
-                }
-                *done += 1;
-                host.some(&mut rng);
-                totals.commands += host.in_flight_work.len() as u64;
-                match host.wait() {
-                    Ok(()) => {}
-                    Err(Stop::Cut) => break,
-                    Err(Stop::ReadOnly) => {
-                        totals.read_only += 1;
-                        return;
-                    }
-                }
-            }
-            let again: Vec<u64> = (0..rng.random_range(0..3)).map(|_| rng.random_range(0..60)).collect();
-            totals.cuts += 1 + again.len() as u64;
-            host.cut(&again, self.seed);
-        }
-    }
-}
-
-/// Runs a short sequence on a drive of two segments, with the power going after every flash event; returns how many cuts that
-/// were.
-///
-/// # Panics
-/// Something is found wrong.
-pub fn every_cut_of(config: &DriveConfig, steps: &[Step], one_by_one: bool) -> u64 {
-    for events in 0.. {
-        let mut host = SegmentHost::new(config, 1);
-        host.events_left = Some(events);
-        let mut stopped = false;
-        for step in steps {
-            host.step(*step);
-            if one_by_one && host.wait() == Err(Stop::Cut) {
-                stopped = true;
-                break;
-            }
-        }
-        stopped |= host.wait() == Err(Stop::Cut);
-        host.cut(&[], 1);
-        if !stopped {
-            return u64::from(events) + 1;
-        }
-    }
-    unreachable!("every sequence ends")
 }

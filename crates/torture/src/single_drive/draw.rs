@@ -1,15 +1,19 @@
-//! Drawing a case from a seed, swarm style: each seed switches operations, faults and features off and on, and gives what
-//! is left wild weights.
+//! Drawing a case from a seed, swarm style: each seed switches operations, faults and features off and on, and gives
+//! what is left wild weights.
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options, Parity};
 use ssdlab_flash::{BlockId, Contents, FaultKind, Faults, ScriptedFault};
 
-use crate::case::{Again, Case, Cut, Moment, Step};
+use super::SingleDrive;
+use crate::campaign::{Draw, NotDrawn, try_drives};
+use crate::case::Case;
 use crate::commands::Mix;
 use crate::configs::{self, one_of};
+use crate::cut::{Cut, Moment, draw_again};
 use crate::script::describable;
+use crate::step::{BlockCommand, Place, Step};
 
 /// Pages of a drawn drive at most, and sectors: what a comparison of all of it costs.
 const MOST_PAGES: u64 = 700;
@@ -54,28 +58,10 @@ pub enum NotAccepted {
     },
 }
 
-/// Tries to draw a seed's case: small drives, most of which are refused until one is found; and a drive of one's own, of
-/// which nothing but the faults is drawn.
+/// Tries to draw a seed's case: small drives, most of which are refused until one is found; and a drive of one's own,
+/// of which nothing but the faults is drawn.
 const TRIES: u32 = 20_000;
 const TRIES_OF_OWN: u32 = 1000;
-
-/// Why a seed has no case.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotDrawn {
-    /// No drive that was drawn was accepted.
-    #[error("none of {tries} drives that were drawn for seed {seed} is accepted, the last of them because of {reason}")]
-    Refused {
-        /// The seed.
-        seed: u64,
-        /// Drives that were drawn.
-        tries: u32,
-        /// Why the last one was refused.
-        reason: String,
-    },
-    /// Time was over, or the user has asked for the end.
-    #[error("drawing ended before a drive was accepted")]
-    Stopped,
-}
 
 impl Scope {
     /// Looks whether a drive of one's own is accepted, with each design and buffer where some are named.
@@ -116,43 +102,27 @@ pub fn without_bad_blocks(drive: &DriveConfig) -> Result<(), DriveError> {
     Drive::new(&sound, Options { seed: 1, contents: Contents::Nothing }).map(|_| ())
 }
 
-/// The case of a seed; the same seed and scope give the same case.
-///
-/// # Errors
-/// No drive that was drawn was accepted.
-pub fn draw(seed: u64, scope: &Scope) -> Result<Case, NotDrawn> {
-    draw_until(seed, scope, &|| false)
-}
+impl Draw for Scope {
+    type Subject = SingleDrive;
 
-/// The case of a seed, as [`draw`] gives it; drawing ends when `over` says so.
-///
-/// # Errors
-/// No drive that was drawn was accepted, or drawing was ended before one was.
-pub fn draw_until(seed: u64, scope: &Scope, over: &dyn Fn() -> bool) -> Result<Case, NotDrawn> {
-    let mut rng = rng(seed, "torture");
-    let turn = |names: &[String], rng: &mut Rng| (!names.is_empty()).then(|| one_of(rng, names));
-    let tries = if scope.drive.is_some() { TRIES_OF_OWN } else { TRIES };
-    let mut reason = "what its description says".to_string();
-    for _ in 0..tries {
-        if over() {
-            return Err(NotDrawn::Stopped);
-        }
-        let design = turn(&scope.designs, &mut rng);
-        let buffer = turn(&scope.buffers, &mut rng);
-        let config = match &scope.drive {
-            Some(drive) => drive.clone(),
-            None => small_drive(&mut rng),
-        };
-        let Some(config) = finish_drive(config, design, buffer, &mut rng, scope.drive.is_none()) else { continue };
-        if let Err(why) = Drive::new(&config, Options { seed, contents: Contents::Nothing }) {
+    fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case, NotDrawn> {
+        let mut rng = rng(seed, "torture");
+        let turn = |names: &[String], rng: &mut Rng| (!names.is_empty()).then(|| one_of(rng, names));
+        let tries = if self.drive.is_some() { TRIES_OF_OWN } else { TRIES };
+        try_drives(seed, tries, over, || {
+            let design = turn(&self.designs, &mut rng);
+            let buffer = turn(&self.buffers, &mut rng);
+            let config = match &self.drive {
+                Some(drive) => drive.clone(),
+                None => small_drive(&mut rng),
+            };
+            let config = finish_drive(config, design, buffer, &mut rng, self.drive.is_none()).ok_or(None)?;
             // The next draw has other faults.
-            reason = why.to_string();
-            continue;
-        }
-        let steps = steps(&mut rng, &config, scope.commands);
-        return Ok(Case { seed, config, steps });
+            Drive::new(&config, Options { seed, contents: Contents::Nothing }).map_err(|why| Some(why.to_string()))?;
+            let steps = steps(&mut rng, &config, self.commands);
+            Ok(Case { seed, drive: config, subject: SingleDrive, steps })
+        })
     }
-    Err(NotDrawn::Refused { seed, tries, reason })
 }
 
 /// A drive of a few hundred pages.
@@ -240,7 +210,7 @@ struct Habits {
     recovery: f64,
 }
 
-fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
+fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step<BlockCommand>> {
     const READS: &[FaultKind] = &[FaultKind::Read];
     const KINDS: [&[FaultKind]; 4] = [
         &[FaultKind::Program],
@@ -272,18 +242,19 @@ fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
     // A drive that holds something has something to lose, and garbage collection has something to do.
     let fill = rng.random_bool(0.5);
     if fill {
-        steps.extend(mix.fill().map(|request| Step::Command { request, depth: 8 }));
+        steps.extend(mix.fill().map(|request| Step::Command(BlockCommand { request, depth: 8 })));
     }
     for number in 0..commands {
         if number % 16 == 0 {
             depth = one_of(rng, &[1, 1, 2, 4, 8, 32]);
         }
         let (request, _) = mix.next(rng);
-        steps.push(Step::Command { request: ssdlab_base::Request { tag: 0, ..request }, depth });
+        let request = ssdlab_base::Request { tag: 0, ..request };
+        steps.push(Step::Command(BlockCommand { request, depth }));
         if rng.random_bool(habits.fail.0) {
             let kind = one_of(rng, habits.fail.1);
             let block = parity.then(|| BlockId(rng.random_range(0..config.flash.geometry.blocks())));
-            steps.push(Step::Fail { kind, block });
+            steps.push(Step::Fail(kind, Place::of(block)));
         }
         if rng.random_bool(habits.run) {
             steps.push(Step::Run(rng.random_range(1..12)));
@@ -302,7 +273,7 @@ fn steps(rng: &mut Rng, config: &DriveConfig, commands: u64) -> Vec<Step> {
 }
 
 /// A power cut, and sometimes more of them before anything is read.
-fn cuts(rng: &mut Rng, habits: &Habits, steps: &mut Vec<Step>) {
+fn cuts(rng: &mut Rng, habits: &Habits, steps: &mut Vec<Step<BlockCommand>>) {
     let again = if rng.random_bool(habits.again) { rng.random_range(1..3) } else { 0 };
     for left in (0..=again).rev() {
         let percent = if rng.random_bool(habits.between) { rng.random_range(1..100) } else { 0 };
@@ -311,11 +282,9 @@ fn cuts(rng: &mut Rng, habits: &Habits, steps: &mut Vec<Step>) {
             if !rng.random_bool(habits.recovery) {
                 break;
             }
-            let erase = rng.random_bool(0.5);
-            *place =
-                Some(if erase { Again::Erase(rng.random_range(0..3)) } else { Again::Scan(rng.random_range(0..=100)) });
+            *place = Some(draw_again(rng));
         }
-        steps.push(Step::Cut(Cut { at: moment(rng, habits), percent, recovery, unread: left > 0 }));
+        steps.push(Step::Cut(Cut { at: moment(rng, habits), percent, recovery, unread: left > 0, ..Cut::NOW }));
         if left > 0 && rng.random_bool(0.5) {
             steps.push(Step::Run(rng.random_range(1..20)));
         }
