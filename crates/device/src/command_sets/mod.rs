@@ -19,11 +19,9 @@ pub(crate) use order::Order;
 pub(crate) use segments::Segments;
 pub(crate) use zones::Zones;
 
-/// What the drive does for a command when its turn comes.
+/// What the drive does for an action on segments when its turn comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// What its operation says.
-    BlockIo,
     /// Writes its data.
     Write,
     /// Unmaps its sectors.
@@ -41,8 +39,8 @@ pub(crate) struct Admitted {
     pub(crate) sectors: Range<u64>,
     /// Where the host's address space has the first.
     pub(crate) address: u64,
-    /// What is to be done.
-    pub(crate) effect: Effect,
+    /// What is to be done for an action; a block command does what its operation says.
+    pub(crate) effect: Option<Effect>,
     /// Words of the answer.
     pub(crate) answer: Vec<u64>,
 }

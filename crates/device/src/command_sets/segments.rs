@@ -10,7 +10,7 @@ use ssdlab_base::command_sets::segments::{
 };
 use ssdlab_base::{Op, Refusal, Request};
 
-use super::{Admitted, Effect, Located, Rules};
+use super::{Admitted, Located, Rules};
 use crate::{Drive, ReadUnwritten, Status};
 
 /// A segment as the host's commands see it: those that were taken, whether they have taken effect or not.
@@ -43,7 +43,7 @@ impl Rules for Segments {
             _ => self.take(request, is_held).map_err(Status::Refused)?,
         }
         let sectors = request.sector..request.end();
-        Ok(Admitted { sectors, address: request.sector, effect: Effect::BlockIo, answer: Vec::new() })
+        Ok(Admitted { sectors, address: request.sector, effect: None, answer: Vec::new() })
     }
 
     fn set(&mut self, segment: u64, written: u64, takes_no_more: bool) {

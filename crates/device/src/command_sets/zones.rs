@@ -165,7 +165,7 @@ impl Zones {
             (None, Op::Read) if request.sectors > 0 => self.take_read(request, is_held),
             (None, Op::Write) if request.sectors > 0 => self.take_write(request),
             (None, Op::Read | Op::Write | Op::Flush) => {
-                Ok(Admitted { sectors: 0..0, address: request.sector, effect: Effect::BlockIo, answer: Vec::new() })
+                Ok(Admitted { sectors: 0..0, address: request.sector, effect: None, answer: Vec::new() })
             }
             (None, Op::Trim | Op::WriteZeroes) => Err(Status::Unsupported),
         }
@@ -212,7 +212,7 @@ impl Zones {
         self.takes_writes(state)?;
         let work = self.within_zone(&Request { sector: request.sector + written, ..*request })?;
         self.write(zone, request.sectors)?;
-        Ok(Admitted { effect: Effect::Write, answer: vec![work.address], ..work })
+        Ok(Admitted { effect: Some(Effect::Write), answer: vec![work.address], ..work })
     }
 
     fn takes_writes(&self, state: ZoneState) -> Result<(), Status> {
@@ -285,7 +285,7 @@ impl Zones {
             ZoneAction::Append => unreachable!("an append is no action on a range of zones"),
         };
         let sectors = zones.start * capacity..zones.end * capacity;
-        Ok(Admitted { sectors, address: request.sector, effect, answer: Vec::new() })
+        Ok(Admitted { sectors, address: request.sector, effect: Some(effect), answer: Vec::new() })
     }
 
     /// Opens zones explicitly, all or none.
@@ -348,7 +348,7 @@ impl Zones {
         }
         let first = request.sector / self.shape.size * self.shape.capacity + within;
         let sectors = first..first + request.sectors;
-        Ok(Admitted { sectors, address: request.sector, effect: Effect::BlockIo, answer: Vec::new() })
+        Ok(Admitted { sectors, address: request.sector, effect: None, answer: Vec::new() })
     }
 }
 
@@ -479,7 +479,11 @@ mod tests {
                     }
                     (Ok(work), "finish") => {
                         let fill: Vec<Range<u64>> = (state != Full).then_some(12 + before..18).into_iter().collect();
-                        assert_eq!((work.sectors.clone(), &work.effect), (12..18, &Effect::Zeroes(fill)), "{what}");
+                        assert_eq!(
+                            (work.sectors.clone(), &work.effect),
+                            (12..18, &Some(Effect::Zeroes(fill))),
+                            "{what}"
+                        );
                         6
                     }
                     (Ok(_), "reset") => 0,

@@ -26,7 +26,7 @@ pub(super) struct SetCommandState {
     carried_out: bool,
     /// As the host sent them.
     sectors: u64,
-    /// What is to be done, of a command that the set's rules took.
+    /// What is to be done, of an action that the set's rules took.
     effect: Option<Effect>,
 }
 
@@ -137,7 +137,7 @@ impl Drive {
             (None, Some(Role::Zone(action))) => self.admit(request, Some(action)).map(|admitted| {
                 placed.sector = admitted.address;
                 set_state.answer.words = admitted.answer;
-                set_state.effect = Some(admitted.effect);
+                set_state.effect = admitted.effect;
                 Some(admitted.sectors)
             }),
             (None, _) => Ok(None),
@@ -236,7 +236,6 @@ impl Drive {
             Effect::Zeroes(sectors) => self.fill_with_zeroes(command, sectors),
             Effect::Trim => self.trim(command),
             Effect::Nothing => Ok(()),
-            Effect::BlockIo => unreachable!("a command of a set is no block command"),
         }
     }
 
