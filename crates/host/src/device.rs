@@ -212,7 +212,8 @@ pub trait BlockDevice: Send {
     }
 
     /// Keeps what a stamp means that is written at `sector`, where the device keeps a stamp of a sector and not its contents: so a
-    /// layer finds its own records. The newest meaning of a sector counts.
+    /// layer finds its own records. A stamp has one meaning. The last few of a sector are kept: a power cut may bring back what was
+    /// there before.
     fn keep_meaning(&mut self, sector: u64, stamp: u64, words: &[u64]) {
         let _ = (sector, stamp, words);
     }

@@ -1,5 +1,7 @@
 //! A drive in a stack: it has a name, and its power can be cut while the host goes on.
 
+use std::collections::VecDeque;
+
 use rustc_hash::FxHashMap;
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
@@ -9,14 +11,17 @@ use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, Drive
 use crate::device::Again;
 use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power, Traffic};
 
+/// Meanings of a sector that are kept. Each power cut between two writes of a sector may undo one.
+const MEANINGS: usize = 16;
+
 /// A drive of a stack.
 pub struct Member {
     name: String,
     options: Options,
     /// Always there, but for the instant of a power cut.
     drive: Option<Drive>,
-    /// By sector: a stamp that was written there, and what it means.
-    meanings: FxHashMap<u64, (u64, Box<[u64]>)>,
+    /// By sector: the stamps that were written there last, the newest behind, and what each means.
+    meanings: FxHashMap<u64, VecDeque<(u64, Box<[u64]>)>>,
 }
 
 impl Member {
@@ -118,11 +123,18 @@ impl BlockDevice for Member {
     }
 
     fn keep_meaning(&mut self, sector: u64, stamp: u64, words: &[u64]) {
-        self.meanings.insert(sector, (stamp, words.into()));
+        let of_sector = self.meanings.entry(sector).or_default();
+        let same = of_sector.iter().find(|(other, _)| *other == stamp);
+        assert!(same.is_none_or(|(_, meaning)| **meaning == *words), "stamp {stamp:#x} has two meanings");
+        of_sector.retain(|(other, _)| *other != stamp);
+        if of_sector.len() == MEANINGS {
+            of_sector.pop_front();
+        }
+        of_sector.push_back((stamp, words.into()));
     }
 
     fn meaning(&self, sector: u64, stamp: u64) -> Option<Vec<u64>> {
-        self.meanings.get(&sector).filter(|(written, _)| *written == stamp).map(|(_, words)| words.to_vec())
+        self.meanings.get(&sector)?.iter().find(|(written, _)| *written == stamp).map(|(_, words)| words.to_vec())
     }
 
     fn prefetch(&mut self, requests: &[Request]) {

@@ -20,13 +20,11 @@ const MOST_WRITES: u32 = 8;
 
 /// The log, as far as it is written.
 pub(super) struct Log {
-    /// The area with the newest checkpoint, and its serial.
+    /// The area with the newest checkpoint, and the next block there.
     area: u32,
-    serial: u64,
+    next: Position,
     /// The highest serial that was ever given: an area that was begun in vain does not share its own.
-    newest: u64,
-    /// The next block there.
-    next: u32,
+    newest: u32,
     /// Changes that no commit has taken.
     pending: Vec<Entry>,
     /// The memory of those that the last one took.
@@ -55,10 +53,9 @@ struct Commit {
 /// A checkpoint on its way.
 struct Checkpoint {
     area: u32,
-    serial: u64,
     /// The next page of the map, and the next block.
     page: u32,
-    next: u32,
+    next: Position,
     writes: u32,
     is_void: bool,
     /// What commits have taken since it began.
@@ -67,13 +64,12 @@ struct Checkpoint {
 
 impl Log {
     /// One whose newest checkpoint is in `area`, and which is not written any more; `newest` is the highest serial that was found.
-    pub(super) fn found(area: u32, serial: u64, newest: u64) -> Log {
+    pub(super) fn found(area: u32, serial: u32, newest: u32) -> Log {
         let (pending, joining) = (Vec::new(), Vec::new());
         Log {
             area,
-            serial,
+            next: Position::first(serial),
             newest,
-            next: 0,
             pending,
             taken: Vec::new(),
             commit: None,
@@ -121,7 +117,7 @@ impl Log {
 
     /// Blocks that are left in the area.
     const fn room(&self, layout: &Layout) -> u32 {
-        layout.area_blocks() - self.next
+        layout.area_blocks() - self.next.block
     }
 }
 
@@ -155,7 +151,7 @@ impl Append {
         if let Some(checkpoint) = self.log.checkpoint.as_ref().filter(ends) {
             let lost = self.lost.entries().len();
             let needed = blocks(checkpoint.since.len() + self.log.pending.len() + lost);
-            if checkpoint.next + needed <= self.layout.area_blocks() {
+            if checkpoint.next.block + needed <= self.layout.area_blocks() {
                 return self.switch();
             }
             // Too much has changed meanwhile.
@@ -182,9 +178,7 @@ impl Append {
         {
             checkpoint.since.extend(&entries);
         }
-        let at = Position { serial: self.log.serial, block: self.log.next };
-        let blocks = self.send_commit(self.log.area, at, &entries, LAST, false);
-        self.log.next += blocks;
+        self.log.next = self.send_commit(self.log.area, self.log.next, &entries, LAST, false);
         entries.clear();
         self.log.taken = entries;
         if self.log.room(&self.layout) < self.layout.journal / 4 {
@@ -199,47 +193,49 @@ impl Append {
         entries.append(&mut self.log.pending);
         // No page of the map tells of these.
         entries.extend(self.lost.entries());
-        let (area, at) = (checkpoint.area, Position { serial: checkpoint.serial, block: checkpoint.next });
-        let blocks = self.send_commit(area, at, &entries, LAST | WHOLE, true);
-        self.log.checkpoint.as_mut().expect("it is written").next += blocks;
+        let (area, at) = (checkpoint.area, checkpoint.next);
+        let next = self.send_commit(area, at, &entries, LAST | WHOLE, true);
+        self.log.checkpoint.as_mut().expect("it is written").next = next;
     }
 
-    fn send_commit(&mut self, area: u32, at: Position, entries: &[Entry], flags: u64, switches: bool) -> u32 {
+    /// Sends the blocks of a commit, the first at a position; gives back the position behind them.
+    fn send_commit(&mut self, area: u32, at: Position, entries: &[Entry], flags: u64, switches: bool) -> Position {
         let words = self.layout.words();
         let mut parts: Vec<&[Entry]> = entries.chunks(entries_in(words)).collect();
         if parts.is_empty() {
             parts.push(&[]);
         }
         let (last, keeps_contents) = (parts.len() - 1, self.cell > 0);
+        let mut next = at;
         let block = |(index, part): (usize, &&[Entry])| {
-            let at = Position { block: at.block + index as u32, ..at };
             let flags = if index == last { flags } else { 0 };
-            if keeps_contents { log::entries_block(words, at, flags, part) } else { Vec::new() }
+            let block = if keeps_contents { log::entries_block(words, next, flags, part) } else { Vec::new() };
+            next = next.behind(&block);
+            block
         };
         let blocks: Vec<Vec<u64>> = parts.iter().enumerate().map(block).collect();
         let joined = std::mem::take(&mut self.log.joining);
         joined.iter().for_each(|slot| self.take_effect(*slot));
         let cleaned = std::mem::take(&mut self.cleaned);
-        let writes = self.send_blocks(area, at, &blocks, COMMIT << KIND);
+        let writes = self.send_blocks(area, at.block, &blocks, COMMIT << KIND);
         self.counts.commits += 1;
         self.counts.log_blocks += blocks.len() as u64;
         self.log.commit = Some(Commit { writes, failed: None, joined, cleaned, switches });
-        blocks.len() as u32
+        next
     }
 
     /// Sends blocks one behind the other, without words where contents are not kept; gives back with how many writes.
-    fn send_blocks(&mut self, area: u32, at: Position, blocks: &[Vec<u64>], owner: u64) -> u32 {
+    fn send_blocks(&mut self, area: u32, first: u32, blocks: &[Vec<u64>], owner: u64) -> u32 {
         let (mut writes, mut sent) = (0, 0);
         while sent < blocks.len() as u32 {
-            let place = self.layout.block_place(area, at.block + sent);
+            let place = self.layout.block_place(area, first + sent);
             let before_end = self.layout.segment_units - place % self.layout.segment_units;
             let count = MOST_BLOCKS.min(before_end).min(blocks.len() as u32 - sent);
             let sector = self.layout.sector_of(place);
             let mut cells = Vec::new();
             for (index, words) in (sent..).zip(&blocks[sent as usize..(sent + count) as usize]) {
-                let block = Position { block: at.block + index, ..at };
-                let sector = self.layout.sector_of(self.layout.block_place(area, block.block));
-                self.put_cells(sector, block, words, &mut cells);
+                let sector = self.layout.sector_of(self.layout.block_place(area, first + index));
+                self.put_cells(sector, words, &mut cells);
             }
             self.send(Request::new(Op::Write, sector, u64::from(count) * self.layout.per_unit), &cells, owner);
             (writes, sent) = (writes + 1, sent + count);
@@ -248,12 +244,12 @@ impl Append {
     }
 
     /// A block as the sectors of the drive. Where the drive keeps a stamp of a sector alone, it is told what the stamp means.
-    fn put_cells(&mut self, sector: u64, at: Position, words: &[u64], cells: &mut Vec<u8>) {
+    fn put_cells(&mut self, sector: u64, words: &[u64], cells: &mut Vec<u8>) {
         match self.cell {
             0 => {}
             512 => cells.extend(words.iter().flat_map(|word| word.to_le_bytes())),
             cell => {
-                let stamp = (at.serial << 32) + u64::from(at.block) + 1;
+                let stamp = log::hash(words);
                 for _ in 0..self.layout.per_unit {
                     cells.extend_from_slice(&stamp.to_le_bytes());
                     cells.resize(cells.len() + cell - 8, 0);
@@ -277,9 +273,8 @@ impl Append {
         match failed {
             None => {
                 if switches {
-                    let Checkpoint { area, serial, next, is_void, .. } =
-                        self.log.checkpoint.take().expect("a commit ended it");
-                    (self.log.area, self.log.serial, self.log.next) = (area, serial, next);
+                    let Checkpoint { area, next, is_void, .. } = self.log.checkpoint.take().expect("a commit ended it");
+                    (self.log.area, self.log.next) = (area, next);
                     // Behind a power cut a block may be missing that was sent later: nothing was.
                     self.log.must_switch = is_void;
                     self.counts.checkpoints += 1;
@@ -317,9 +312,8 @@ impl Append {
         let area = 1 - self.log.area;
         self.trim(area * self.layout.area_segments, self.layout.area_segments);
         self.log.newest += 1;
-        let serial = self.log.newest;
-        self.log.checkpoint =
-            Some(Checkpoint { area, serial, page: 0, next: 0, writes: 0, is_void: false, since: Vec::new() });
+        let next = Position::first(self.log.newest);
+        self.log.checkpoint = Some(Checkpoint { area, page: 0, next, writes: 0, is_void: false, since: Vec::new() });
         self.write_map();
     }
 
@@ -331,19 +325,19 @@ impl Append {
             if checkpoint.is_void || checkpoint.writes >= MOST_WRITES || checkpoint.page == pages {
                 return;
             }
-            let at = Position { serial: checkpoint.serial, block: checkpoint.next };
+            let at = checkpoint.next.block;
             let mut blocks = Vec::new();
             while checkpoint.page < pages && (blocks.len() as u32) < MOST_BLOCKS {
                 let first = checkpoint.page * per_page;
                 let places = self.map.places(first..(first + per_page).min(self.map.len()));
                 if places.iter().any(|place| *place != NOWHERE) {
-                    let at = Position { block: at.block + blocks.len() as u32, ..at };
-                    let block = || log::map_block(words, at, checkpoint.page, places);
-                    blocks.push(if keeps_contents { block() } else { Vec::new() });
+                    let block = || log::map_block(words, checkpoint.next, checkpoint.page, places);
+                    let block = if keeps_contents { block() } else { Vec::new() };
+                    checkpoint.next = checkpoint.next.behind(&block);
+                    blocks.push(block);
                 }
                 checkpoint.page += 1;
             }
-            checkpoint.next += blocks.len() as u32;
             let area = checkpoint.area;
             self.counts.map_blocks += blocks.len() as u64;
             let writes = self.send_blocks(area, at, &blocks, MAP << KIND);

@@ -2,16 +2,21 @@
 //!
 //! ```text
 //!   word 0    magic, kind, flags, count
-//!   word 1    serial of the area: it rises from checkpoint to checkpoint
+//!   word 1    hash of the block before, serial of the area: it rises from checkpoint to checkpoint
 //!   word 2    number of the block in its area, number of the map page
 //!   then      entries, a word each, or the places of a map page, two a word
 //! ```
 //!
+//! The hash ties a block to those before it. A crash of the host may give a serial a second time, and a power cut undoes the TRIM of
+//! a part of an area: blocks that another checkpoint of that serial left there are not taken for the next ones of this.
+//!
 //! An entry is a unit and its place, or the first of units that were trimmed and how many.
+
+use twox_hash::XxHash3_64;
 
 /// Words before the payload.
 const HEADER: usize = 3;
-const MAGIC: u64 = 0x4150_4e44;
+const MAGIC: u64 = 0x4150_4c32;
 const ENTRIES: u64 = 1;
 const MAP_PAGE: u64 = 2;
 /// The last block of a commit: what it and those before it say counts.
@@ -67,9 +72,29 @@ impl Entry {
 /// Which block it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
-    pub(super) serial: u64,
+    pub(super) serial: u32,
     /// Counted from the first block of the area.
     pub(super) block: u32,
+    /// Of the block before it, 0 for the first.
+    hash: u32,
+}
+
+impl Position {
+    /// The first of an area.
+    pub(super) const fn first(serial: u32) -> Position {
+        Position { serial, block: 0, hash: 0 }
+    }
+
+    /// The one behind the block of these words.
+    pub(super) fn behind(self, words: &[u64]) -> Position {
+        Position { block: self.block + 1, hash: hash(words) as u32, ..self }
+    }
+}
+
+/// What tells blocks apart.
+pub(super) fn hash(words: &[u64]) -> u64 {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    XxHash3_64::oneshot(&bytes)
 }
 
 /// What a block says.
@@ -92,7 +117,8 @@ pub(super) fn map_block(words: usize, at: Position, page: u32, places: &[u32]) -
 }
 
 fn block(words: usize, at: Position, what: u64, page: u32, payload: impl Iterator<Item = u64>) -> Vec<u64> {
-    let header = [MAGIC << 32 | what, at.serial, u64::from(at.block) << 32 | u64::from(page)];
+    let (hash, serial) = (u64::from(at.hash), u64::from(at.serial));
+    let header = [MAGIC << 32 | what, hash << 32 | serial, u64::from(at.block) << 32 | u64::from(page)];
     let mut block: Vec<u64> = header.into_iter().chain(payload).collect();
     assert!(block.len() <= words, "a log block of {} words in a unit of {words}", block.len());
     block.resize(words, 0);
@@ -100,14 +126,15 @@ fn block(words: usize, at: Position, what: u64, page: u32, payload: impl Iterato
 }
 
 /// The serial of the area that a block is of.
-pub(super) fn serial_of(words: &[u64]) -> Option<u64> {
-    (words.len() > HEADER && words[0] >> 32 == MAGIC).then(|| words[1])
+pub(super) fn serial_of(words: &[u64]) -> Option<u32> {
+    (words.len() > HEADER && words[0] >> 32 == MAGIC).then(|| words[1] as u32)
 }
 
 /// What a block says; `None` where it is another one than expected, or none.
 pub(super) fn read(words: &[u64], at: Position) -> Option<Says> {
     let (kind, flags, count) = (words[0] >> 24 & 0xff, words[0] >> 16 & 0xff, (words[0] & 0xffff) as usize);
-    if serial_of(words)? != at.serial || words[2] >> 32 != u64::from(at.block) {
+    let is_next = words[1] >> 32 == u64::from(at.hash) && words[2] >> 32 == u64::from(at.block);
+    if serial_of(words)? != at.serial || !is_next {
         return None;
     }
     let payload = &words[HEADER..];
@@ -136,7 +163,8 @@ mod tests {
         let mut rng = rng(1, "log blocks");
         for words in [64, 512, 4096] {
             for _ in 0..200 {
-                let at = Position { serial: rng.random_range(1..1 << 40), block: rng.random_range(0..1 << 20) };
+                let serial = rng.random_range(1..1 << 31);
+                let at = Position { serial, block: rng.random_range(0..1 << 20), hash: rng.random() };
                 let entries: Vec<Entry> = (0..rng.random_range(0..=entries_in(words)))
                     .map(|_| match rng.random_range(0..3) {
                         0 => Entry::Mapped { unit: rng.random_range(0..1 << 31), place: rng.random_range(0..1 << 31) },
@@ -149,6 +177,7 @@ mod tests {
                 assert_eq!(read(&written, at), Some(Says::Entries { flags, entries }));
                 assert_eq!(read(&written, Position { serial: at.serial + 1, ..at }), None);
                 assert_eq!(read(&written, Position { block: at.block + 1, ..at }), None);
+                assert_eq!(read(&written, Position { hash: at.hash ^ 1, ..at }), None);
                 let places: Vec<u32> = (0..rng.random_range(1..=mapped_in(words))).map(|_| rng.random()).collect();
                 let written = map_block(words, at, 7, &places);
                 assert_eq!(read(&written, at), Some(Says::MapPage { page: 7, places }));

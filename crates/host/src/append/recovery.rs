@@ -22,9 +22,9 @@ pub(super) struct Found {
     pub(super) lost: Lost,
     /// The area with the newest checkpoint, and its serial; 0 where there is none.
     pub(super) area: u32,
-    pub(super) serial: u64,
+    pub(super) serial: u32,
     /// The highest serial of all areas, whole or not.
-    pub(super) newest: u64,
+    pub(super) newest: u32,
 }
 
 /// Reads what the drive, which keeps `cell` bytes of a sector, has of the map. A drive that keeps no contents counts as new.
@@ -73,19 +73,19 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// The map of a checkpoint and the commits behind it; `None` if the checkpoint is not whole.
-    fn replay(mut self, area: u32, serial: u64) -> Result<Option<(Vec<u32>, Lost)>, LayerError> {
+    fn replay(mut self, area: u32, serial: u32) -> Result<Option<(Vec<u32>, Lost)>, LayerError> {
         let (mut places, mut lost) = (vec![NOWHERE; self.layout.units as usize], Lost::default());
-        let (mut is_whole, mut commit, mut block) = (false, Vec::new(), 0);
-        while block < self.layout.area_blocks() {
-            let blocks = self.blocks(area, block, MOST_UNITS)?;
+        let (mut is_whole, mut commit, mut at) = (false, Vec::new(), Position::first(serial));
+        while at.block < self.layout.area_blocks() {
+            let blocks = self.blocks(area, at.block, MOST_UNITS)?;
             if blocks.is_empty() {
                 break;
             }
             for words in blocks {
-                let Some(says) = log::read(&words, Position { serial, block }) else {
+                let Some(says) = log::read(&words, at) else {
                     return Ok(is_whole.then_some((places, lost)));
                 };
-                block += 1;
+                at = at.behind(&words);
                 match says {
                     Says::MapPage { page, places: of_page } => {
                         let first = page as usize * log::mapped_in(self.layout.words());
@@ -167,5 +167,70 @@ impl Reader<'_> {
         }
         let meaning = self.array.device(0).meaning(self.layout.sector_of(place), stamps[0]);
         meaning.unwrap_or_else(|| vec![0; self.layout.words()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdlab_device::{Description, Options};
+    use ssdlab_flash::Contents;
+
+    use super::*;
+    use crate::append::config::{AppendConfig, Cleaning};
+    use crate::layers::Below;
+    use crate::{BlockDevice as _, Member};
+
+    /// A drive of 96 segments of 8 pages.
+    fn member() -> Member {
+        let text = "name = \"small\"\n[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                    blocks_per_plane = 104\npages_per_block = 4\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\n\
+                    user = \"3m\"\n[buffer]\npolicy = \"none\"\n[ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\n";
+        let config = Description::parse(text, "small.toml").and_then(|description| description.resolve());
+        let config = config.expect("a drive");
+        Member::new("small", &config, Options { seed: 1, contents: Contents::Bytes }).expect("a drive")
+    }
+
+    /// A host crash hid a checkpoint, so that its serial was given again; a power cut then undid the TRIM of the area's second segment.
+    #[test]
+    fn blocks_of_another_checkpoint_with_the_same_serial_do_not_count() {
+        let config = AppendConfig {
+            over_provisioning: 7,
+            cleaning: Cleaning::Greedy,
+            free_segments: 2,
+            pacing: ssdlab_device::Pacing::Off,
+            copies: 1,
+            copy_size: 4096,
+        };
+        let below = Below { sectors: 96 * 64, unit_bytes: 4096, segment: Some(64), most_active: 0 };
+        let layout = Layout::new(&below, &config).expect("a layout");
+        assert!(layout.area_segments > 1, "an area of {} segments", layout.area_segments);
+        let mut array = Array::new(vec![Box::new(member())]);
+        let (target, _) = Target::report(&mut array).expect("a report");
+        let data = layout.data_segments().start * layout.segment_units;
+        let log_of = |unit: u32| {
+            let mut at = Position::first(9);
+            let block = |number: u32| {
+                let flags = LAST | if number == 0 { WHOLE } else { 0 };
+                let entry = Entry::Mapped { unit, place: data + number };
+                let words = log::entries_block(layout.words(), at, flags, &[entry]);
+                at = at.behind(&words);
+                words
+            };
+            (0..2 * layout.segment_units).map(block).collect::<Vec<_>>()
+        };
+        let (before, after) = (log_of(1), log_of(2));
+        let segment = layout.segment_units as usize;
+        for (number, words) in after[..segment].iter().chain(&before[segment..]).enumerate() {
+            let cells: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let write =
+                Request::new(Op::Write, layout.sector_of(layout.block_place(0, number as u32)), layout.per_unit);
+            assert_eq!(array.alone(write, &cells).expect("an answer").0, Status::Success);
+        }
+        let (_, segments) = Target::report(&mut array).expect("a report");
+        let cell = array.device(0).cell_bytes();
+        let found = find(&mut array, target, &layout, &segments, cell).expect("a map");
+        assert_eq!((found.area, found.serial, found.newest), (0, 9, 9));
+        let last = data + layout.segment_units - 1;
+        assert_eq!((found.places[1], found.places[2]), (NOWHERE, last), "the end of another checkpoint's log counts");
     }
 }
