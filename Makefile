@@ -10,7 +10,7 @@ TIMED := scripts/timed
 
 DRIVES := demo-slc demo-tlc demo-qlc
 RECORDING := examples/recordings/rocksdb_fillrandom_overwrite_ext4.csv.zst
-# Seconds that each fuzz target runs in `make test`, where cargo-fuzz is installed.
+# Seconds that each fuzz target runs in `make test`.
 FUZZ_SECONDS ?= 15
 # Seeds of the campaign in `make test`: more than 100,000 power cuts.
 TORTURE_SEEDS ?= 12000
