@@ -21,7 +21,6 @@ use ssdlab_host::{Administration, BlockDevice, Host};
 use ssdlab_workload::Workload;
 
 use crate::breakdown::{Breakdown, Gathered, RequestLanes};
-use crate::checks::{Circumstances, FreeSpace};
 use crate::observers::Both;
 use crate::output::{OutputError, Staging, write_results};
 use crate::perfetto::{Trace, TraceWindow};
@@ -35,6 +34,7 @@ use crate::source::WorkloadSource;
 use crate::subtests::{Divided, Subtests};
 use crate::timeline::Axis;
 use crate::verify::{self, Verified, Verifier};
+use crate::warnings::{Circumstances, FreeSpace};
 
 use stack::Stack;
 pub use stack::StackRefused;

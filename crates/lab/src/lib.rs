@@ -42,6 +42,7 @@ pub mod theory;
 mod timeline;
 pub mod variants;
 mod verify;
+mod warnings;
 
 pub use breakdown::Breakdown;
 pub use date::utc;

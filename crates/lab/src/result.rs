@@ -10,9 +10,19 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ssdlab_host::{LayerMetrics, Traffic};
 
+mod drive;
+mod latencies;
+
 pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
 pub use crate::variants::Repetition;
+pub use drive::{
+    Buffer, Capacity, Erases, Flash, FlashOps, Gc, MapCache, MapRequests, OverProvisioning, Theory, Utilization,
+    WearHistogram, WriteAmplification,
+};
+pub use latencies::{
+    Latencies, LatencyBreakdown, LatencySplit, LatencySummary, OpBreakdown, OpTimeline, PerOp, SlowRequest, Wait,
+};
 pub use ssdlab_measure::Lifetime;
 
 /// The version of the result's keys.
@@ -262,130 +272,6 @@ pub struct Subtest {
     pub stands_for: u64,
 }
 
-/// A figure for each kind of command (write zeroes count as trims).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PerOp<T> {
-    /// Reads.
-    pub read: T,
-    /// Writes.
-    pub write: T,
-    /// Trims and write zeroes.
-    pub trim: T,
-    /// Flushes.
-    pub flush: T,
-}
-
-/// Latency summaries.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latencies {
-    /// Over all requests.
-    pub all: Option<LatencySummary>,
-    /// Of reads.
-    pub read: Option<LatencySummary>,
-    /// Of writes.
-    pub write: Option<LatencySummary>,
-    /// Of trims and write zeroes.
-    pub trim: Option<LatencySummary>,
-    /// Of flushes.
-    pub flush: Option<LatencySummary>,
-}
-
-/// What requests waited for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencyBreakdown {
-    /// For each kind of request that occurred: `read`, `write`, `trim`, `flush`.
-    pub ops: BTreeMap<String, OpBreakdown>,
-    /// The slowest requests, the slowest first, as many as were asked for.
-    pub slowest: Vec<SlowRequest>,
-}
-
-/// What requests of one kind waited for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OpBreakdown {
-    /// Over all of them.
-    pub mean: LatencySplit,
-    /// Over the slowest of them: `p50` (the slower half), `p90`, `p99`, `p999`, `p9999` (the slowest in ten thousand).
-    pub tails: BTreeMap<String, LatencySplit>,
-}
-
-/// The mean latency of some requests, and its parts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencySplit {
-    /// The least latency of them.
-    pub from_ns: u64,
-    /// How many they are: all that took `from_ns` or longer.
-    pub requests: u64,
-    /// The mean of their latencies.
-    pub mean_ns: f64,
-    /// Its parts: the mean time of each, which add up to it.
-    pub parts_ns: BTreeMap<String, f64>,
-}
-
-/// A request and what it waited for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SlowRequest {
-    /// What it was.
-    pub op: String,
-    /// Its first sector.
-    pub sector: u64,
-    /// Its length.
-    pub sectors: u64,
-    /// When it was sent.
-    pub submitted_ns: u64,
-    /// How long it took.
-    pub latency_ns: u64,
-    /// What that time was, in order.
-    pub waits: Vec<Wait>,
-}
-
-/// A stretch of a request's time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
-    /// What it was.
-    pub part: String,
-    /// How long.
-    pub ns: u64,
-}
-
-/// Latencies of one kind of request over time, a value for each interval.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OpTimeline {
-    /// Requests of the kind that completed.
-    pub requests: Vec<u64>,
-    /// Their mean latency; `null` without any.
-    pub latency_mean_ns: Vec<Option<f64>>,
-    /// Their 99th percentile, within 7 % above.
-    pub latency_p99_ns: Vec<Option<u64>>,
-    /// The longest.
-    pub latency_max_ns: Vec<Option<u64>>,
-}
-
-/// A latency distribution in a few numbers, in nanoseconds: mean, least and most are exact, percentiles are within
-/// 0.1 % above.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LatencySummary {
-    /// How many requests.
-    pub count: u64,
-    /// The mean.
-    pub mean: f64,
-    /// The least.
-    pub min: u64,
-    /// The median.
-    pub p50: u64,
-    /// 90 % take at most this.
-    pub p90: u64,
-    /// 95 % take at most this.
-    pub p95: u64,
-    /// 99 % take at most this.
-    pub p99: u64,
-    /// 99.9 % take at most this.
-    pub p999: u64,
-    /// 99.99 % take at most this.
-    pub p9999: u64,
-    /// The most.
-    pub max: u64,
-}
-
 /// Rates over the virtual time; zero for a run that takes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
@@ -408,229 +294,6 @@ pub struct Outstanding {
     pub mean: f64,
     /// The most.
     pub max: u64,
-}
-
-/// Flash operations by kind, in pages (erases in blocks).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Flash {
-    /// Array reads.
-    pub reads: FlashOps,
-    /// Programs.
-    pub programs: FlashOps,
-    /// Block erases.
-    pub erases: FlashOps,
-    /// Copybacks.
-    pub copybacks: FlashOps,
-    /// Pages that could not be read and were rebuilt from the rest of their stripes.
-    #[serde(default)]
-    pub rebuilt_pages: u64,
-}
-
-/// Operations of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlashOps {
-    /// In all.
-    pub total: u64,
-    /// By cause.
-    pub by_cause: ByCause<u64>,
-    /// Of these, by cause, the ones that ran together with others on planes of their die.
-    #[serde(default)]
-    pub multi_plane: ByCause<u64>,
-}
-
-/// Write amplification and its parts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WriteAmplification {
-    /// The sum over causes.
-    pub total: f64,
-    /// By cause.
-    pub by_cause: ByCause<f64>,
-}
-
-/// Closed forms for uniform random overwrites at the drive's effective over-provisioning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Theory {
-    /// Which model was used, with its source.
-    pub model: String,
-    /// The write amplification it gives: of the writes that the buffer lets through, with the parity of the stripes and
-    /// without programs of map pages.
-    pub write_amplification: f64,
-    /// The effective over-provisioning as collection found it.
-    #[serde(default)]
-    pub effective_over_provisioning: f64,
-}
-
-/// Erase counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Erases {
-    /// All erases.
-    pub total: u64,
-    /// Mean of a block.
-    pub mean: f64,
-    /// Least of a block.
-    pub min: u32,
-    /// Most of a block.
-    pub max: u32,
-    /// Standard deviation over blocks.
-    pub stddev: f64,
-}
-
-/// What the write buffer did, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Buffer {
-    /// Page reads and writes that met their page in the buffer.
-    pub hits: u64,
-    /// Page writes that did.
-    pub write_hits: u64,
-    /// Page writes that did not.
-    pub write_misses: u64,
-    /// Page reads served wholly from the buffer.
-    pub read_hits: u64,
-    /// Page reads that needed flash.
-    pub read_misses: u64,
-    /// Pages that left for flash.
-    pub evictions: u64,
-    /// Of them by destaging: not for a flush or FUA write, nor one by one for a write that found no room.
-    #[serde(default)]
-    pub destaged_pages: u64,
-    /// Of them full.
-    pub full_pages: u64,
-    /// Of them partial.
-    pub partial_pages: u64,
-    /// Of these, small ones that shared a page with others of their region.
-    #[serde(default)]
-    pub compacted_pages: u64,
-    /// Pages on flash that were written anew to pad a block that left.
-    #[serde(default)]
-    pub padded_pages: u64,
-    /// Times that a partial page stayed which would have left, because its chip was busy.
-    #[serde(default)]
-    pub delayed_pages: u64,
-    /// Partial pages that overwrites made full in the buffer.
-    #[serde(default)]
-    pub converted_pages: u64,
-    /// Time with a write waiting for room in the buffer.
-    #[serde(default)]
-    pub full_ns: u64,
-}
-
-/// What the cache of a map did, of a drive that keeps its map on flash and a part of it in RAM.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MapCache {
-    /// Map pages asked for that were cached.
-    pub hits: u64,
-    /// Map pages asked for that were not.
-    pub misses: u64,
-    /// Hits by hits and misses; `null` where no map page was asked for.
-    pub hit_ratio: Option<f64>,
-    /// Map pages read from flash.
-    pub loads: u64,
-    /// Map pages programmed since something changed in them.
-    pub flushes: u64,
-    /// Hits, misses, loads and flushes by requester: `host`, `buffer`, `gc`, `log`.
-    pub by_asker: BTreeMap<String, MapRequests>,
-    /// Dirty map pages that stayed and were programmed with one that left.
-    pub flushed_with_others: u64,
-    /// Dirty map pages with trims that were programmed and stayed.
-    pub flushed_for_trims: u64,
-    /// Dirty map pages that were programmed and stayed when active blocks were full.
-    pub flushed_for_blocks: u64,
-    /// Times that active blocks became data blocks.
-    pub block_changes: u64,
-    /// Map pages read so that their dirty entries could be programmed, by a cache of entries.
-    pub update_reads: u64,
-    /// Map pages that left the cache.
-    pub evictions: u64,
-    /// Map pages that collection moved out of map blocks.
-    pub moved_pages: u64,
-    /// Entries put into the log of what relocation changed.
-    pub log_entries: u64,
-    /// Entries that left it for their map pages.
-    pub log_entries_applied: u64,
-    /// Flushes of it.
-    pub log_flushes: u64,
-    /// Host commands that waited for map pages.
-    pub waited_commands: u64,
-    /// How long, summed over them.
-    pub wait_ns: u64,
-    /// Their mean wait; `null` where none waited.
-    pub wait_mean_ns: Option<f64>,
-}
-
-/// What a requester asked the cache of a map for, and what that took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MapRequests {
-    /// Map pages that were cached.
-    pub hits: u64,
-    /// Map pages that were not.
-    pub misses: u64,
-    /// Hits by hits and misses; `null` where no map page was asked for.
-    pub hit_ratio: Option<f64>,
-    /// Map pages read from flash.
-    pub loads: u64,
-    /// Dirty map pages programmed to make room.
-    pub flushes: u64,
-}
-
-/// Garbage collection and wear levelling.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gc {
-    /// Blocks collected because space was needed at once.
-    pub foreground_victims: u64,
-    /// Blocks collected while the drive was idle.
-    pub background_victims: u64,
-    /// Blocks moved for wear levelling.
-    pub wear_levelling_victims: u64,
-    /// Time that host writes waited for a free block, summed over commands.
-    pub stall_ns: u64,
-    /// Of it, the time from when the erase that then made space was sent to its die. The rest is relocation's, and pacing's.
-    #[serde(default)]
-    pub stall_erase_ns: u64,
-    /// Commands that waited so.
-    #[serde(default)]
-    pub stalled_commands: u64,
-    /// Blocks that went bad.
-    pub grown_bad_blocks: u64,
-    /// Bytes that relocation programmed only to fill pages up: the last page of a victim whose units share pages.
-    #[serde(default)]
-    pub padding_bytes: u64,
-}
-
-impl Gc {
-    /// Blocks that were collected for their space.
-    pub fn victims(&self) -> u64 {
-        self.foreground_victims + self.background_victims
-    }
-}
-
-/// Busy time as a share of virtual time, 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Utilization {
-    /// Of each channel.
-    pub channels: Vec<f64>,
-    /// Of each die.
-    pub dies: Vec<f64>,
-}
-
-/// Capacities, in bytes; zero in older results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capacity {
-    /// What the workload can address: the drive's user capacity, or that of the layers above it.
-    pub user_bytes: u64,
-    /// User capacity of all drives.
-    pub drive_bytes: u64,
-    /// Their flash.
-    pub flash_bytes: u64,
-}
-
-/// Over-provisioning as a share of the user capacity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OverProvisioning {
-    /// (physical - user) / user.
-    pub nominal: f64,
-    /// (physical - user) / user, with physical less what GC's reserve, the open blocks and bad blocks take.
-    pub effective: f64,
 }
 
 /// How the drive was brought to its age. None of it counts in the other figures, except in `erases`.
@@ -760,17 +423,6 @@ pub struct Cdf {
     pub fraction: Vec<f64>,
 }
 
-/// A histogram of erase counts: `blocks[i]` blocks were erased from `erases[i]` to below `erases[i] + bin` times.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WearHistogram {
-    /// Width of a bin, in erases.
-    pub bin: u32,
-    /// Where each bin begins.
-    pub erases: Vec<u32>,
-    /// Blocks in each bin.
-    pub blocks: Vec<u64>,
-}
-
 impl DeviceResult {
     /// Requests that the drives took, by kind (read, write, trim, flush): below layers others than the workload's.
     pub(crate) fn taken_by_drives(&self) -> [u64; 4] {
@@ -827,13 +479,6 @@ impl Precondition {
     }
 }
 
-impl PerOp<u64> {
-    /// Over all kinds.
-    pub(crate) fn total(&self) -> u64 {
-        self.read + self.write + self.trim + self.flush
-    }
-}
-
 impl Throughput {
     /// Rates over so many nanoseconds; zero over none.
     pub(crate) fn over(requests: &PerOp<u64>, bytes: &PerOp<u64>, span_ns: u64) -> Throughput {
@@ -855,22 +500,6 @@ impl RunResult {
     /// Whether every check of every drive held.
     pub fn checks_held(&self) -> bool {
         self.devices.iter().all(|device| device.checks.iter().all(|check| check.held))
-    }
-}
-
-impl WearHistogram {
-    /// Counts blocks in at most 64 bins of equal width.
-    pub fn of(counts: &[u32]) -> WearHistogram {
-        let Some((&min, &max)) = counts.iter().min().zip(counts.iter().max()) else {
-            return WearHistogram::default();
-        };
-        let bin = (max - min) / 64 + 1;
-        let mut blocks = vec![0; ((max - min) / bin + 1) as usize];
-        for &count in counts {
-            blocks[((count - min) / bin) as usize] += 1;
-        }
-        let erases = (0..blocks.len() as u32).map(|index| min + index * bin).collect();
-        WearHistogram { bin, erases, blocks }
     }
 }
 
@@ -896,25 +525,4 @@ pub struct CommandCount {
     pub refused: u64,
     /// Completed commands with any status but success.
     pub failed: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wear_histogram_counts_every_block_once_in_at_most_64_bins() {
-        let counts: Vec<u32> = (0..1000).map(|block| 100 + block * 7 % 513).collect();
-        let histogram = WearHistogram::of(&counts);
-        assert!(histogram.blocks.len() <= 64);
-        assert_eq!(histogram.blocks.iter().sum::<u64>(), 1000);
-        assert_eq!(histogram.erases[0], *counts.iter().min().expect("blocks"));
-        for (start, blocks) in histogram.erases.iter().zip(&histogram.blocks) {
-            let inside = counts.iter().filter(|&&count| count >= *start && count - start < histogram.bin);
-            assert_eq!(inside.count() as u64, *blocks);
-        }
-        assert_eq!(WearHistogram::of(&[]), WearHistogram::default());
-        assert_eq!(WearHistogram::of(&[3, 3]).blocks, [2]);
-        assert_eq!(WearHistogram::of(&[0, u32::MAX]).blocks.iter().sum::<u64>(), 2);
-    }
 }

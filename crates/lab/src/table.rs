@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{clipped, clipped_apart, columns, decimal_bytes, printable, with_thousands};
+use crate::text::{self, clipped, clipped_apart, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
 use ssdlab_base::{Nanos, Op, format_size, grouped};
 use ssdlab_flash::Cause;
 use ssdlab_host::LayerMetrics;
 
 use crate::breakdown;
-use crate::checks;
 use crate::conclusions::conclusions;
 use crate::headline::{Metric, Unit, metrics};
 use crate::result::{DeviceResult, LatencySummary, Lifetime, MapCache, RunResult, Settled};
@@ -142,7 +141,7 @@ fn in_unit(unit: Unit, value: f64) -> String {
         Unit::Rate => rate(value),
         Unit::Bytes => format!("{} MB/s", megabytes(value / 1e6)),
         Unit::Ratio => format!("{value:.3}"),
-        Unit::Share => checks::percent(value),
+        Unit::Share => text::percent(value),
         Unit::Count => count(value.round() as u64),
     }
 }
@@ -211,7 +210,7 @@ fn rows() -> Vec<Row> {
             (d.bytes.write > 0 && copied > 0.0).then(|| format!("{:.3}", copied / d.bytes.write as f64))
         }),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
-        row("  victims, valid share", |d| d.victim_valid_share().map(checks::percent)),
+        row("  victims, valid share", |d| d.victim_valid_share().map(text::percent)),
         row("flash reads", |d| Some(count(d.flash.reads.total))),
         row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
         row(
@@ -220,7 +219,7 @@ fn rows() -> Vec<Row> {
                 let together = d.flash.programs.multi_plane.values().sum::<u64>();
                 let programs = d.flash.programs.total;
                 let pairs = planes_per_die(d) > 1 && programs > 0;
-                pairs.then(|| checks::percent(together as f64 / programs as f64))
+                pairs.then(|| text::percent(together as f64 / programs as f64))
             }),
         ),
         row("  pages rebuilt", |d| positive(d.flash.rebuilt_pages as f64).map(|_| count(d.flash.rebuilt_pages))),
@@ -235,7 +234,7 @@ fn rows() -> Vec<Row> {
         row("  mean stall", timed(|d| stalled(d).map(|stalled| Nanos(d.gc.stall_ns / stalled).to_string()))),
         row("  of it behind erases", timed(|d| stalled(d).and_then(|_| part(d.gc.stall_erase_ns, d.gc.stall_ns)))),
         row("buffer hits", |d| (d.buffer.hits > 0).then(|| count(d.buffer.hits))),
-        row("map cache hits", |d| d.map_cache.as_ref()?.hit_ratio.map(checks::percent)),
+        row("map cache hits", |d| d.map_cache.as_ref()?.hit_ratio.map(text::percent)),
         row("  hits / misses", |d| mapped(d).map(|map| format!("{} / {}", count(map.hits), count(map.misses)))),
         row("  misses of host / buffer", |d| mapped(d).map(|map| misses(map, ["host", "buffer"]))),
         row("  misses of GC / log", |d| mapped(d).map(|map| misses(map, ["gc", "log"]))),
@@ -272,10 +271,10 @@ fn rows() -> Vec<Row> {
             Some(format!("{ended}, {} windows", d.precondition.windows.len()))
         }),
         row("    windows alternate by", |d| match d.precondition.settled? {
-            Settled::Spans { apart, .. } => Some(checks::percent(apart)),
+            Settled::Spans { apart, .. } => Some(text::percent(apart)),
             Settled::Windows | Settled::Passes => None,
         }),
-        row("  capacity mapped", |d| d.precondition.mapped.map(checks::percent)),
+        row("  capacity mapped", |d| d.precondition.mapped.map(text::percent)),
         row("  wall time", |d| (d.precondition.written_bytes > 0).then(|| format!("{:.2} s", d.wall_precondition_s))),
         row("mapping memory", |d| size_above_zero(maps_in_drive(d))),
         row("  in the host", |d| size_above_zero(maps_in_host(d))),
@@ -369,7 +368,7 @@ fn rate_variation(device: &DeviceResult) -> Option<String> {
     const INTERVALS_TO_JUDGE: u64 = 12;
     let variation = &device.rate_variation;
     let cv = variation.cv.filter(|_| variation.intervals >= INTERVALS_TO_JUDGE)?;
-    Some(format!("{} / {}", checks::percent(cv), Nanos(variation.interval_ns)))
+    Some(format!("{} / {}", text::percent(cv), Nanos(variation.interval_ns)))
 }
 
 /// Padding for each byte written, in the unit of write amplification, if there is any in three digits.
@@ -401,7 +400,7 @@ fn not_reads(device: &DeviceResult) -> u64 {
 }
 
 fn part(part: u64, whole: u64) -> Option<String> {
-    (whole > 0).then(|| checks::percent(part as f64 / whole as f64))
+    (whole > 0).then(|| text::percent(part as f64 / whole as f64))
 }
 
 /// Checks that did not hold and warnings; one that several drives share is said once.
@@ -480,7 +479,7 @@ fn positive(value: f64) -> Option<f64> {
 fn mean_share(shares: &[f64]) -> Option<String> {
     let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
     // A tenth of a percent says nothing of a drive that is hardly busy.
-    let shown = || if mean < 0.01 { checks::percent(mean) } else { format!("{:.1} %", mean * 100.0) };
+    let shown = || if mean < 0.01 { text::percent(mean) } else { format!("{:.1} %", mean * 100.0) };
     (!shares.is_empty()).then(shown)
 }
 

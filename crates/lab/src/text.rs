@@ -176,6 +176,22 @@ pub fn columns(rows: &[Vec<String>], left: usize) -> String {
     text
 }
 
+/// A share as a percentage with a sensible number of digits.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        _ if percent >= 99.95 => format!("{percent:.0} %"),
+        _ if percent >= 9.95 => format!("{percent:.1} %"),
+        _ if percent >= 0.005 || percent == 0.0 => format!("{percent:.2} %"),
+        _ => "less than 0.01 %".to_string(),
+    }
+}
+
+/// `1 request`, `2 requests`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +246,14 @@ mod tests {
         assert_eq!(table.lines().map(|line| line.chars().count()).collect::<Vec<_>>(), [CELL_MAX + 2 + 70_000, 123]);
         let table = columns(&rows, 1);
         assert!(table.lines().all(|line| line.chars().count() == 2 * CELL_MAX + 2), "{table}");
+    }
+
+    #[test]
+    fn shares_are_readable() {
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.1234), "12.3 %");
+        assert_eq!(percent(0.0123), "1.23 %");
+        assert_eq!(percent(0.00001), "less than 0.01 %");
+        assert_eq!(percent(0.0), "0.00 %");
     }
 }

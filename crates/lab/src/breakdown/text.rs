@@ -7,9 +7,9 @@ use crate::text::clipped;
 use ssdlab_base::Nanos;
 
 use super::OPS;
-use crate::checks::percent;
 use crate::result::{LatencyBreakdown, LatencySplit, OpBreakdown, SlowRequest};
 use crate::table::count;
+use crate::text::percent;
 
 /// Parts below this share in every column are shown together.
 const SMALL: f64 = 0.005;

@@ -12,7 +12,7 @@ use super::stack::Stack;
 use super::{DeviceUnderTest, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
-use crate::checks::{self, Circumstances, FreeSpace};
+use crate::checks;
 use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
@@ -24,6 +24,7 @@ use crate::result::{
 use crate::smart::SmartLogs;
 use crate::theory;
 use crate::verify::Verifier;
+use crate::warnings::{self, Circumstances, FreeSpace};
 
 /// A drive after its run.
 pub(super) struct Measured {
@@ -133,7 +134,7 @@ pub(super) fn summarise(dut: &DeviceUnderTest, measured: Measured, uniform: bool
     }
 
     checks.extend(breakdown.as_ref().map(|breakdown| breakdown.check()));
-    let in_step = checks::in_step(config, &recorder, &layers);
+    let in_step = warnings::in_step(config, &recorder, &layers);
 
     let mut result = DeviceResult {
         name: dut.label.clone(),
@@ -195,7 +196,7 @@ pub(super) fn summarise(dut: &DeviceUnderTest, measured: Measured, uniform: bool
         ready_busy: watch.as_ref().map(|watch| watch.result(bytes.write)),
     };
     let circumstances = Circumstances { in_step, ..circumstances };
-    result.warnings = checks::warnings(&result, config, circumstances, space_after);
+    result.warnings = warnings::warnings(&result, config, circumstances, space_after);
     if let Some(reason) = read_only {
         let when = if circumstances.was_read_only { " before the run" } else { "" };
         let warning = format!(
@@ -220,7 +221,7 @@ pub(super) fn summarise(dut: &DeviceUnderTest, measured: Measured, uniform: bool
             result.warnings.insert(0, warning);
         }
     }
-    result.warnings.extend(checks::unstruck(&unstruck, &struck_before));
+    result.warnings.extend(warnings::unstruck(&unstruck, &struck_before));
     if let Some(asked) = timeline_interval
         && config.timed
         && result.timeline.interval != asked.0
