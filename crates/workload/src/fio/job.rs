@@ -3,16 +3,18 @@
 //! The order of questions is fio's own loop (`do_io`): is the time up, is everything sent, is a slot free, is it time
 //! to think, to flush, is the rate kept, and only then where the request goes and how long it is.
 
+mod addresses;
+mod in_zones;
+mod pacing;
+
 use ssdlab_base::{Nanos, Op, Request, Rng, SECTOR_BYTES, rng};
 
-use rand::Rng as _;
+use crate::draw::{Permutation, below};
 
-use crate::draw::{Permutation, below, unit};
-
-use super::mode::{Kind, READ, Sizes, TRIM, WRITE};
+use super::mode::{Kind, READ, TRIM, WRITE};
 use super::plan::{JobPlan, MapKind};
 use super::random_map::RandomMap;
-use super::zones::{Placed, ZoneTable};
+use super::zones::ZoneTable;
 use crate::WorkloadError;
 
 /// What a job wants at a point in time.
@@ -319,13 +321,6 @@ impl JobRun {
         Ok(Step::Send(self.sent_paced(request, now)))
     }
 
-    /// Whether `fsync` asks for a flush. As fio, a pass that ends with its bytes leaves it to the next one.
-    fn is_flush_due(&self) -> bool {
-        let (every, writes) = (self.plan.settings.fsync, self.issued[WRITE]);
-        let is_over = self.behind_flush.is_none() && self.plan.zones.is_none() && self.is_counted_out();
-        every > 0 && writes > self.flushed_writes && writes.is_multiple_of(every) && !is_over
-    }
-
     /// Whether the pass has as many bytes as it may have.
     fn is_counted_out(&self) -> bool {
         self.pass_counted >= self.plan.pass_bytes
@@ -373,73 +368,6 @@ impl JobRun {
         Step::Finished
     }
 
-    /// Starts, keeps or ends a pause; `None` when there is nothing to wait for.
-    fn think(&mut self, now: Nanos) -> Option<Step> {
-        if self.plan.settings.think == Nanos::ZERO {
-            return None;
-        }
-        let job = self.plan.settings.clone();
-        if self.sent_since_think && self.pause == Pause::None {
-            self.sent_since_think = false;
-            let count = if job.think_counts_issued { self.issued.iter().sum() } else { self.completed };
-            let timed = job.think_io_time > Nanos::ZERO;
-            let long_enough = timed && now.since(self.last_think) >= job.think_io_time + job.think;
-            // With a time given and no count, only the time counts.
-            let by_count = !timed || job.think_blocks.is_some();
-            if long_enough || by_count && count >= self.think_mark.saturating_add(job.think_blocks.unwrap_or(1)) {
-                self.think_mark = count;
-                self.last_think = now;
-                self.pause = Pause::Drain;
-            }
-        }
-        if self.pause == Pause::Drain {
-            if self.in_flight() > 0 {
-                return Some(Step::Blocked);
-            }
-            self.pause = Pause::Until(Nanos(now.0.saturating_add(job.think.0)));
-        }
-        if let Pause::Until(end) = self.pause {
-            if end > now {
-                return Some(Step::Sleep(Nanos(end.0.min(self.deadline.0))));
-            }
-            self.pause = Pause::None;
-        }
-        None
-    }
-
-    /// When the rate lets the next transfer in `direction` go.
-    fn due(&self, direction: usize) -> Nanos {
-        let rate = self.plan.rate[direction];
-        if rate == 0 {
-            return Nanos::ZERO;
-        }
-        if self.plan.settings.poisson {
-            return self.poisson_next[direction];
-        }
-        let span = u128::from(self.issued_bytes[direction]) * 1_000_000_000 / u128::from(rate);
-        Nanos(self.started.0.saturating_add(u64::try_from(span).unwrap_or(u64::MAX)))
-    }
-
-    fn draw_poisson(&mut self, direction: usize) {
-        let mean = 1e9 * self.plan.settings.sizes[direction].min() as f64 / self.plan.rate[direction] as f64;
-        // 1 - u is never 0, so the logarithm is finite; a float too large for u64 saturates.
-        let gap = (-libm::log(1.0 - unit(&mut self.rng)) * mean) as u64;
-        self.poisson_next[direction] = Nanos(self.poisson_next[direction].0.saturating_add(gap));
-    }
-
-    /// The direction to take, which in a mix may be the other one if that one is behind, and when.
-    fn rated(&self, direction: usize, now: Nanos) -> (usize, Nanos) {
-        let due = self.due(direction);
-        let job = &self.plan.settings;
-        if due <= now || job.mode.kind != Kind::Mixed {
-            return (direction, due);
-        }
-        let other = if direction == READ { WRITE } else { READ };
-        let percent = if other == READ { job.read_percent } else { 100 - job.read_percent };
-        let other_due = self.due(other);
-        if percent > 0 && other_due < due { (other, other_due) } else { (direction, due) }
-    }
-
     #[inline]
     fn draw_direction(&mut self) -> usize {
         match self.plan.settings.mode.kind {
@@ -482,115 +410,6 @@ impl JobRun {
         self.flush_tag = tag;
         self.sent_since_flush = false;
         Request { at: now, queue: self.queue, tag, ..Request::new(Op::Flush, 0, 0) }
-    }
-
-    /// The next transfer in `direction` where zones have write pointers, or what has to come before it.
-    fn draw_in_zone(&mut self, direction: usize, zones: &mut ZoneTable) -> Result<InZone, WorkloadError> {
-        let plan = self.plan.zones.expect("a job with zones");
-        loop {
-            let Some((byte, length)) = self.held.take().or_else(|| self.place_in_zones(direction, zones)) else {
-                if self.next_zone_pass() {
-                    continue;
-                }
-                return Ok(InZone::Over);
-            };
-            let resets = direction == WRITE && plan.reset_every > 0;
-            let is_due = resets && self.until_reset <= 1 && zones.with_data(&plan.rules) >= plan.reset_threshold;
-            // A random map may have cut it shorter.
-            let smallest = self.plan.settings.smallest_of(direction).min(length);
-            let placed = match direction {
-                // A last zone that the drive cuts short is not used.
-                _ if !zones.has(byte) => Placed::NoData,
-                READ => zones.place_read(byte, length, smallest, &plan.rules),
-                WRITE => zones.place_write(byte, length, smallest, self.queue.into(), is_due, &plan.rules),
-                _ => zones.place_trim(byte, &plan.rules),
-            };
-            match placed {
-                Placed::At(at, length) if at + length <= self.plan.capacity => {
-                    if resets && zones.with_data(&plan.rules) >= plan.reset_threshold {
-                        self.until_reset = if is_due { plan.reset_every } else { self.until_reset - 1 };
-                    }
-                    let transfer = self.transfer(direction, at, length);
-                    if direction != TRIM {
-                        return Ok(InZone::Transfer(transfer));
-                    }
-                    let Some(reset) = zones.reset_zone(zones.number(at)) else {
-                        // Zones of the job's own: what is in them is trimmed as on any drive.
-                        return Ok(InZone::Transfer(transfer));
-                    };
-                    let Request { op, opcode, sector, sectors, .. } = reset;
-                    return Ok(InZone::Transfer(Request { op, opcode, sector, sectors, ..transfer }));
-                }
-                Placed::AfterReset(_) | Placed::NoOpenZone if self.in_flight() > 0 => {
-                    // As fio, a job resets a zone when nothing of it is in flight.
-                    self.held = Some((byte, length));
-                    return Ok(InZone::Wait);
-                }
-                Placed::AfterReset(zone) => {
-                    self.held = Some((byte, length));
-                    if is_due {
-                        self.until_reset = plan.reset_every + 1;
-                    }
-                    if let Some(request) = zones.reset_zone(zone) {
-                        return Ok(InZone::Reset(request));
-                    }
-                }
-                Placed::NoData if self.drawn_bytes == 0 => return Err(self.no_data()),
-                Placed::At(..) | Placed::NoData => {
-                    if !self.next_zone_pass() {
-                        return Ok(InZone::Over);
-                    }
-                }
-                Placed::NoOpenZone => {
-                    return Err(self.plan.settings.error(
-                        "zonemode",
-                        "the limit of open zones is reached, and no open zone is in the job's region: raise max_open_zones, or \
-                         let jobs share a region",
-                    ));
-                }
-            }
-        }
-    }
-
-    /// Begins another pass, if there is one, at the end of the region or of what can be read. The writes until one
-    /// resets its zone are counted anew.
-    fn next_zone_pass(&mut self) -> bool {
-        let is_next = self.next_pass(true);
-        if is_next {
-            self.until_reset = self.plan.zones.map_or(0, |zones| zones.reset_every);
-        }
-        is_next
-    }
-
-    fn no_data(&self) -> WorkloadError {
-        self.plan.settings.error(
-            "zonemode",
-            "no zone of the job's region has data: write first (--precondition fill, or an earlier job and stonewall), or set \
-             read_beyond_wp=1 for reads",
-        )
-    }
-
-    /// Where a transfer would go on a drive without zones. A sequential write goes on with the next zone behind the capacity of
-    /// one, and a sequential job leaves out the zones that it skips.
-    fn place_in_zones(&mut self, direction: usize, zones: &ZoneTable) -> Option<(u64, u64)> {
-        let plan = self.plan.zones.expect("a job with zones");
-        if !self.plan.settings.mode.random {
-            let zone_end = zones.end_of(self.last_end[direction]);
-            if direction == WRITE && zones.is_behind_capacity(self.last_end[direction]) {
-                self.last_end[direction] = zone_end;
-            }
-            let last = self.last_end[direction];
-            let is_read_up = direction == READ && !plan.rules.read_beyond && zones.is_behind_data(last);
-            if plan.skip > 0 && (self.zone_bytes >= zones.size() || last >= zone_end || is_read_up) {
-                self.zone_bytes = 0;
-                self.base += (plan.skip + 1) * zones.size();
-                if self.base >= self.plan.capacity {
-                    self.base = self.plan.offset;
-                }
-                self.last_end[direction] = self.base;
-            }
-        }
-        self.place(direction)
     }
 
     /// The next transfer in `direction`, or `None` at the end of the job; its time and its tag are given when it is sent.
@@ -715,167 +534,6 @@ impl JobRun {
         request.at = now;
         request.tag = self.take_slot();
         request
-    }
-
-    /// First byte and length of the next transfer; `None` at the end of the pass. A length of one size may reach beyond the end
-    /// of the region, as in fio.
-    #[inline]
-    fn place(&mut self, direction: usize) -> Option<(u64, u64)> {
-        let mode = self.plan.settings.mode;
-        if mode.kind == Kind::TrimThenWrite && direction == WRITE {
-            return Some((self.last_start[TRIM], self.last_end[TRIM] - self.last_start[TRIM]));
-        }
-        if !mode.random {
-            return self.sequential(direction);
-        }
-        self.until_random -= 1;
-        if self.until_random > 0 {
-            return if self.plan.settings.identical {
-                self.again(direction)
-            } else {
-                self.sequential_or_random(direction)
-            };
-        }
-        self.until_random = self.plan.settings.sequence_length;
-        let percent = self.plan.settings.percent_random[direction];
-        if percent < 100 && below(&mut self.rng, 100) >= u64::from(percent) {
-            return self.sequential_or_random(direction);
-        }
-        self.random(direction)
-    }
-
-    fn sequential_or_random(&mut self, direction: usize) -> Option<(u64, u64)> {
-        if self.last_end[direction] < self.plan.capacity { self.sequential(direction) } else { self.random(direction) }
-    }
-
-    /// The offset of the last transfer in this direction.
-    fn again(&mut self, direction: usize) -> Option<(u64, u64)> {
-        let last = self.last_start[direction];
-        let start = if last == NOWHERE { self.base } else { last };
-        self.draw_size(direction, false, start).map(|length| (start, length))
-    }
-
-    #[inline]
-    fn random(&mut self, direction: usize) -> Option<(u64, u64)> {
-        if let Some(picker) = &self.plan.pickers[direction] {
-            let start = self.base + picker.pick(&mut self.rng) * self.plan.align[direction];
-            return self.draw_size(direction, true, start).map(|length| (start, length));
-        }
-        let time_based = self.plan.settings.time_based;
-        match self.plan.map {
-            MapKind::Permutation(blocks) => {
-                if self.pass_position == blocks {
-                    if !time_based {
-                        return None;
-                    }
-                    self.new_order();
-                }
-                let permutation = self.permutation.as_ref().expect("a pass was begun");
-                let size = self.plan.settings.sizes[direction].min();
-                let start = self.base + permutation.at(self.pass_position) * size;
-                self.pass_position += 1;
-                Some((start, size))
-            }
-            MapKind::Bitmap { blocks, block_bytes } => {
-                let map = self.map.as_mut().expect("a bitmap was built with the job");
-                if map.is_full() {
-                    if !time_based {
-                        return None;
-                    }
-                    map.clear();
-                }
-                let length = self.draw_size(direction, true, self.base)?;
-                let map = self.map.as_mut().expect("a bitmap was built with the job");
-                let block =
-                    map.next_free(below(&mut self.rng, blocks)).expect("a map that is not full has a free block");
-                // As in fio, a request is cut short where the next block was covered before.
-                let marked = map.mark(block, length.div_ceil(block_bytes));
-                Some((self.base + block * block_bytes, length.min(marked * block_bytes)))
-            }
-            MapKind::None => unreachable!("a random job without a map has a picker for each of its directions"),
-        }
-    }
-
-    /// A new order, as fio has it when `randseed` is given: with one order for all passes, garbage collection would
-    /// find its blocks emptied in the order they were filled.
-    fn new_order(&mut self) {
-        if let MapKind::Permutation(blocks) = self.plan.map {
-            let rng = &mut self.rng;
-            self.permutation = Some(Permutation::new(blocks, || rng.next_u64()));
-        }
-        self.pass_position = 0;
-    }
-
-    /// The place behind the last transfer in this direction, by fio's arithmetic: a step beyond the end of the drive goes on
-    /// from the start, one beyond the end of a smaller region ends the pass.
-    fn sequential(&mut self, direction: usize) -> Option<(u64, u64)> {
-        let JobPlan { offset, region, capacity, ref settings, .. } = self.plan;
-        let hole = settings.sequence_hole;
-        if settings.time_based && self.last_end[direction] >= offset + region {
-            self.last_end[direction] = self.base;
-        }
-        let mut last = self.last_end[direction];
-        if last >= capacity {
-            return None;
-        }
-        let end = region.min(capacity);
-        if last == self.base && last > 0 && hole < 0 {
-            last = end;
-        }
-        let mut within = last.wrapping_sub(self.base);
-        if within > 0 && hole != 0 {
-            within = within.wrapping_add_signed(hole);
-            if within >= capacity {
-                within = if hole > 0 { self.base } else { end.wrapping_add_signed(hole) };
-            }
-        }
-        let start = (within < region).then(|| self.base + within).filter(|start| *start < capacity)?;
-        self.draw_size(direction, false, start).map(|length| (start, length))
-    }
-
-    /// The length of a transfer at byte `start`; `None` where sizes vary and the smallest does not fit into the region.
-    #[inline]
-    fn draw_size(&mut self, direction: usize, random: bool, start: u64) -> Option<u64> {
-        let job = &self.plan.settings;
-        let index = if !job.sizes_by_randomness {
-            direction
-        } else if random {
-            WRITE
-        } else {
-            READ
-        };
-        let sizes = &job.sizes[index];
-        if let Sizes::Fixed(size) = sizes {
-            return Some(*size);
-        }
-        let room = (self.plan.offset + self.plan.region).saturating_sub(start);
-        let smallest = sizes.min();
-        if smallest > room {
-            return None;
-        }
-        for _ in 0..TRIES {
-            let length = match sizes {
-                Sizes::Fixed(size) => *size,
-                Sizes::Range(low, high) => {
-                    let step = if job.unaligned { SECTOR_BYTES } else { *low };
-                    // fio's formula: low + high * u, cut to a multiple of the step and to the upper end.
-                    ((low + below(&mut self.rng, *high)) / step * step).min(*high)
-                }
-                Sizes::Split(entries) => {
-                    let mut share = below(&mut self.rng, 100) as u32;
-                    let drawn = entries.iter().find(|(_, percent)| {
-                        let is_drawn = share < *percent;
-                        share = share.saturating_sub(*percent);
-                        is_drawn
-                    });
-                    drawn.map_or(smallest, |(size, _)| *size)
-                }
-            };
-            if length <= room {
-                return Some(length);
-            }
-        }
-        Some(smallest)
     }
 }
 
