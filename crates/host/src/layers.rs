@@ -21,6 +21,8 @@ pub struct LayerKind {
     pub keys: &'static [Key],
     /// The least and the most devices that it may stand on.
     pub devices: (usize, usize),
+    /// Commands of the set of the one device below, and its events, pass through it.
+    pub hands_on: bool,
     /// Reads its keys.
     pub read: fn(&Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError>,
 }

@@ -15,8 +15,8 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::{self, Path};
 use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, Turn, Waits, completion, path_of, turned_away};
 use crate::device::Again;
+use crate::layer::{Array, Ended, OverArray, Overlaps, Turn, Waits, completion, path_of, turned_away};
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::{
@@ -30,6 +30,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "RAID-0: sectors dealt over devices in chunks",
     keys: KEYS,
     devices: (1, 64),
+    hands_on: false,
     read,
 };
 
@@ -108,7 +109,7 @@ struct Command {
 
 /// Sectors dealt over devices.
 pub struct Stripe {
-    array: Array,
+    array: Array<u64>,
     config: StripeConfig,
     /// Sectors of a chunk, and of each device that are used.
     chunk: u64,
@@ -125,7 +126,7 @@ pub struct Stripe {
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
     paths: Vec<Path>,
-    ended: Vec<Ended>,
+    ended: Vec<Ended<u64>>,
 }
 
 impl Stripe {
@@ -138,7 +139,7 @@ impl Stripe {
         let sectors = config.sectors(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());
         Ok(Stripe {
-            array: Array::new(devices),
+            array: Array::new(devices).for_layer(false),
             config,
             chunk: config.chunk_bytes / SECTOR_BYTES,
             sectors,
@@ -224,8 +225,8 @@ impl Stripe {
         }
     }
 
-    fn part_ended(&mut self, part: Ended) {
-        let slot = part.owner as u32;
+    fn part_ended(&mut self, part: Ended<u64>) {
+        let slot = part.purpose as u32;
         let Some(mut command) = self.commands[slot as usize].take() else { unreachable!("it waits for its parts") };
         if command.status == Status::Success {
             command.status = part.completion.status;
@@ -262,7 +263,7 @@ impl Stripe {
 }
 
 impl OverArray for Stripe {
-    fn array(&mut self) -> &mut Array {
+    fn array(&mut self) -> &mut Array<u64> {
         &mut self.array
     }
 
@@ -336,7 +337,7 @@ impl BlockDevice for Stripe {
         } else {
             self.waited += 1;
             let wait = self.array.wait(path::Part::LayerOverlap);
-            self.commands[slot as usize].as_mut().expect("it has just come").waits.begin(wait);
+            self.commands[slot as usize].as_mut().expect("it has just come").waits.begin_opt(wait);
         }
         self.work();
     }
@@ -478,10 +479,10 @@ impl Power for Stripe {
     }
 
     fn close(&mut self) {
-        self.array.close();
+        self.array.devices_mut().for_each(|device| device.close());
     }
 
-    fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_members()
+    fn into_members(mut self: Box<Self>) -> Vec<Member> {
+        self.array.take_members()
     }
 }

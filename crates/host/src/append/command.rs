@@ -10,7 +10,7 @@ use super::Append;
 use super::layout::NOWHERE;
 use super::log::Entry;
 use super::writes::{Span, Write};
-use crate::array::{Turn, Waits, completion, path_of, units_of, whole_units_of, widened};
+use crate::layer::{Turn, Waits, completion, path_of, units_of, whole_units_of, widened};
 use crate::seeded::{LayerBug, seeded};
 
 /// An order of effect that was not given yet.
@@ -55,7 +55,7 @@ impl Command {
 
 impl Append {
     pub(super) fn command(&mut self, slot: u32) -> &mut Command {
-        self.commands.get(slot)
+        self.commands.get_mut(slot)
     }
 
     /// A command arrives, and begins unless one before it is on the same units.
@@ -89,7 +89,7 @@ impl Append {
             Turn::Waits => {
                 self.counts.waited_for_overlaps += 1;
                 let wait = self.array.wait(Part::LayerOverlap);
-                self.command(slot).waits.begin(wait);
+                self.command(slot).waits.begin_opt(wait);
             }
         }
     }

@@ -11,7 +11,7 @@ use ssdlab_device::Status;
 use super::layout::{Layout, NOWHERE};
 use super::log::{self, Entry, LAST, Position, WHOLE, entries_in, mapped_in};
 use super::{Append, COMMIT, KIND, MAP, is_void};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// Log blocks of one write at most, and writes of a checkpoint in flight.
@@ -260,7 +260,7 @@ impl Append {
     }
 
     /// A write of a commit has ended.
-    pub(super) fn commit_write_ended(&mut self, part: &Ended) {
+    pub(super) fn commit_write_ended(&mut self, part: &Ended<u64>) {
         let commit = self.log.commit.as_mut().expect("a commit is on its way");
         commit.writes -= 1;
         if part.completion.status != Status::Success {
@@ -346,7 +346,7 @@ impl Append {
     }
 
     /// A write of the checkpoint has ended.
-    pub(super) fn map_write_ended(&mut self, part: &Ended) {
+    pub(super) fn map_write_ended(&mut self, part: &Ended<u64>) {
         let checkpoint = self.log.checkpoint.as_mut().expect("a checkpoint is on its way");
         checkpoint.writes -= 1;
         match part.completion.status {

@@ -18,6 +18,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "a block device on append-only segments or zones: page map, cleaning and journal in the host",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: false,
     read,
 };
 

@@ -7,8 +7,8 @@ use ssdlab_device::{Completion, Counters, Data, Payload};
 use super::Append;
 use super::config::LAYER;
 use super::metrics::Counts;
-use crate::array::{completion, turned_away};
 use crate::device::Again;
+use crate::layer::{completion, turned_away};
 use crate::{Administration, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic};
 
 impl BlockDevice for Append {
@@ -154,11 +154,11 @@ impl Power for Append {
     }
 
     fn close(&mut self) {
-        self.array.close();
+        self.array.devices_mut().for_each(|device| device.close());
     }
 
-    fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_members()
+    fn into_members(mut self: Box<Self>) -> Vec<Member> {
+        self.array.take_members()
     }
 
     fn persist(&mut self) -> bool {

@@ -33,7 +33,6 @@ mod metrics;
 mod partial_units;
 mod reads;
 mod recovery;
-mod slots;
 mod space;
 mod target;
 mod unreadable;
@@ -45,7 +44,7 @@ use ssdlab_base::{Nanos, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Status};
 
-use crate::array::{Array, Ended, Overlaps};
+use crate::layer::{Array, Ended, Overlaps, Slots};
 use crate::layers::Below;
 use crate::{LayerError, Traffic};
 
@@ -57,7 +56,6 @@ pub use config::{AppendConfig, Cleaning};
 use layout::{LOST, Layout};
 use map::Map;
 use metrics::Counts;
-use slots::Slots;
 use space::Space;
 use target::{Reported, Target};
 use unreadable::Lost;
@@ -84,7 +82,7 @@ const fn is_void(status: Status) -> bool {
 
 /// The layer.
 pub struct Append {
-    array: Array,
+    array: Array<u64>,
     target: Target,
     config: AppendConfig,
     layout: Layout,
@@ -127,7 +125,7 @@ pub struct Append {
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
     paths: Vec<Path>,
-    ended: Vec<Ended>,
+    ended: Vec<Ended<u64>>,
 }
 
 impl Append {
@@ -138,7 +136,6 @@ impl Append {
     pub fn new(below: Box<dyn crate::Device>, config: AppendConfig) -> Result<Append, LayerError> {
         let (unit_bytes, cell) = (below.identify().unit_bytes, below.cell_bytes());
         let mut array = Array::new(vec![below]);
-        array.advance(array.now());
         let (target, segments) = Target::report(&mut array)?;
         let (segment, most_active) = (target.segment_sectors(), target.limit());
         let below = Below { sectors: segment * segments.len() as u64, unit_bytes, segment: Some(segment), most_active };
@@ -151,6 +148,7 @@ impl Append {
             }
         }
         let space = Space::new(&layout, |segment| map.valid(segment) > 0);
+        let array = array.for_layer(false);
         let mut layer = Append {
             array,
             target,
@@ -241,10 +239,10 @@ impl Append {
     }
 
     /// A command below has ended.
-    fn part_ended(&mut self, part: Ended) {
+    fn part_ended(&mut self, part: Ended<u64>) {
         let part = Ended { request: self.target.located(part.request), ..part };
         self.target.check(part.completion.status);
-        match part.owner >> KIND {
+        match part.purpose >> KIND {
             READ => self.read_part_ended(part),
             EDGE => self.edge_ended(part),
             WRITE => self.write_ended(part),
@@ -288,7 +286,7 @@ impl Append {
     /// Runs up to the next completion below, and not beyond `until`; false if there is nothing to do. Most of the drive's events
     /// complete nothing, and the layer looks at none of them.
     fn step(&mut self, until: Nanos) -> bool {
-        let any = self.array.run_to_completion(until) || self.array.step(until);
+        let any = self.array.step(until);
         self.work();
         any
     }
@@ -311,7 +309,7 @@ impl Append {
             self.give_places();
             let has_ended = std::mem::take(&mut self.has_ended);
             self.begin_ready();
-            if !any && !has_ended && !self.has_ended && !self.array.has_ended(0) {
+            if !any && !has_ended && !self.has_ended && !self.array.any_has_ended() {
                 return;
             }
         }

@@ -8,7 +8,7 @@ use ssdlab_device::Status;
 use super::layout::LOST;
 use super::writes::Span;
 use super::{Append, EDGE, KIND, READS};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 impl Append {
@@ -68,17 +68,17 @@ impl Append {
     }
 
     /// A unit that a change covers in part was read.
-    pub(super) fn edge_ended(&mut self, part: Ended) {
+    pub(super) fn edge_ended(&mut self, part: Ended<u64>) {
         self.read_ended(&part.request);
-        let (slot, is_last) = (part.owner as u32, part.owner >> 32 & 1 == 1);
+        let (slot, is_last) = (part.purpose as u32, part.purpose >> 32 & 1 == 1);
         match (part.cells, part.completion.status) {
             (Some(cells), Status::Success) => self.complete(slot, is_last, &cells),
             (None, Status::Success) if self.cell == 0 => {}
-            (None, Status::Success) => return self.read_places(part.request, part.owner),
-            (_, Status::Aborted) => return self.read_places(part.request, part.owner),
+            (None, Status::Success) => return self.read_places(part.request, part.purpose),
+            (_, Status::Aborted) => return self.read_places(part.request, part.purpose),
             _ if self.command(slot).failures < READS => {
                 self.command(slot).failures += 1;
-                return self.read_places(part.request, part.owner);
+                return self.read_places(part.request, part.purpose);
             }
             _ => {
                 let request = self.command(slot).request;

@@ -5,7 +5,7 @@ use ssdlab_device::Status;
 
 use super::layout::{LOST, NOWHERE};
 use super::{Append, KIND, READ};
-use crate::array::Ended;
+use crate::layer::Ended;
 
 impl Append {
     /// A read: in as few parts as there can be; what is nowhere is zeroes.
@@ -56,9 +56,9 @@ impl Append {
     }
 
     /// A part of a read has ended.
-    pub(super) fn read_part_ended(&mut self, part: Ended) {
+    pub(super) fn read_part_ended(&mut self, part: Ended<u64>) {
         self.read_ended(&part.request);
-        let (slot, index) = (part.owner as u32, (part.owner >> 32 & 0xfff_ffff) as usize);
+        let (slot, index) = (part.purpose as u32, (part.purpose >> 32 & 0xfff_ffff) as usize);
         let cell = self.cell;
         match (part.cells, part.completion.status) {
             (Some(cells), Status::Success) => {
@@ -68,8 +68,8 @@ impl Append {
             }
             (None, Status::Success) if cell == 0 => {}
             // A power cut took what it had read, or kept it from reading.
-            (None, Status::Success) => return self.read_places(part.request, part.owner),
-            (_, Status::Aborted) => return self.read_places(part.request, part.owner),
+            (None, Status::Success) => return self.read_places(part.request, part.purpose),
+            (_, Status::Aborted) => return self.read_places(part.request, part.purpose),
             // The map names what is not there.
             (_, Status::Refused(_)) => self.command(slot).status = Status::UncorrectableRead,
             (_, status) => self.command(slot).status = status,

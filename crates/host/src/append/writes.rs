@@ -7,7 +7,7 @@ use ssdlab_device::path::Part;
 use super::command::Command;
 use super::space::For;
 use super::{Append, KIND, WRITE, is_void};
-use crate::array::{Ended, Turn};
+use crate::layer::{Ended, Turn};
 
 /// Consecutive units that are to be written.
 pub(super) struct Span {
@@ -35,7 +35,7 @@ impl Append {
         if !self.for_room.is_empty() || !self.place_some(slot) {
             self.counts.waited_for_room += 1;
             let wait = self.array.wait(Part::LayerSpace);
-            self.command(slot).waits.begin(wait);
+            self.command(slot).waits.begin_opt(wait);
             self.wait_for_room(slot);
         }
     }
@@ -93,7 +93,7 @@ impl Append {
             self.counts.written_units += u64::from(count);
             let write = self.writes.put(Write { slot, first, count, place, cells: Vec::new() });
             self.append(place, count, queue, &cells, WRITE << KIND | u64::from(write));
-            self.writes.get(write).cells = cells;
+            self.writes.get_mut(write).cells = cells;
         }
         self.update_passing(slot);
         if self.command(slot).left == 0 {
@@ -103,8 +103,8 @@ impl Append {
     }
 
     /// A write of a command has ended.
-    pub(super) fn write_ended(&mut self, part: Ended) {
-        let write = self.writes.take(part.owner as u32);
+    pub(super) fn write_ended(&mut self, part: Ended<u64>) {
+        let write = self.writes.take(part.purpose as u32);
         let slot = write.slot;
         let command = self.command(slot);
         command.left -= 1;

@@ -7,7 +7,7 @@ use ssdlab_device::Status;
 use ssdlab_device::path::{Part, Path};
 
 use super::Mirror;
-use crate::array::{Ended, Turn, Waits, changes, completion, path_of};
+use crate::layer::{Ended, Turn, Waits, changes, completion, path_of};
 use crate::seeded::{LayerBug, seeded};
 
 /// A command from above, or a copy of the mirror's own.
@@ -80,7 +80,7 @@ impl Mirror {
         } else {
             self.counts.waited += 1;
             let wait = self.array.wait(Part::LayerOverlap);
-            self.command(slot).waits.begin(wait);
+            self.command(slot).waits.begin_opt(wait);
         }
     }
 
@@ -166,8 +166,8 @@ impl Mirror {
     }
 
     /// A command has ended on a side.
-    pub(super) fn part_ended(&mut self, part: Ended) {
-        let slot = part.owner as u32;
+    pub(super) fn part_ended(&mut self, part: Ended<u64>) {
+        let slot = part.purpose as u32;
         let (side, status) = (part.device, part.completion.status);
         let is_read = part.request.op == Op::Read;
         let in_sync = self.in_sync;
@@ -195,7 +195,7 @@ impl Mirror {
             Status::Aborted if part.request.op == Op::Flush => {}
             Status::Aborted => {
                 let cells = std::mem::take(&mut command.cells);
-                self.array.send(side, part.request, &cells, part.owner);
+                self.array.send(side, part.request, &cells, part.purpose);
                 self.command(slot).cells = cells;
                 return;
             }

@@ -24,8 +24,8 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, completion, turned_away};
 use crate::device::Again;
+use crate::layer::{Array, Ended, OverArray, Overlaps, completion, turned_away};
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::{
@@ -44,6 +44,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "RAID-1: every device holds everything; one that is left behind is resynchronised by a write-intent bitmap",
     keys: KEYS,
     devices: (2, SIDES_MAX),
+    hands_on: false,
     read,
 };
 
@@ -126,7 +127,7 @@ struct Counts {
 
 /// Every device holds everything.
 pub struct Mirror {
-    array: Array,
+    array: Array<u64>,
     config: MirrorConfig,
     layout: Layout,
     cell: usize,
@@ -161,7 +162,7 @@ pub struct Mirror {
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
     paths: Vec<Path>,
-    ended: Vec<Ended>,
+    ended: Vec<Ended<u64>>,
 }
 
 impl Mirror {
@@ -175,7 +176,6 @@ impl Mirror {
         let layout = config.layout(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());
         let mut array = Array::new(devices);
-        array.advance(array.now());
         let sides = array.len();
         let everyone = (1 << sides) - 1;
         let mut record = Record { generation: 0, in_sync: everyone, sides };
@@ -199,6 +199,7 @@ impl Mirror {
             }
         }
         let was_there = found.is_some();
+        let array = array.for_layer(false);
         let mut mirror = Mirror {
             intent: Intent::new(layout.region, layout.regions, found),
             array,
@@ -311,7 +312,7 @@ impl Mirror {
         self.record_left > 0
     }
 
-    fn record_ended(&mut self, part: &Ended) {
+    fn record_ended(&mut self, part: &Ended<u64>) {
         if part.completion.status == Status::Aborted {
             let cells = self.cells_of(self.record.to_word());
             // What has changed since is sent as soon as this has ended.
@@ -345,12 +346,12 @@ impl Mirror {
         any
     }
 
-    fn word_ended(&mut self, part: &Ended) {
-        let index = (part.owner & !WORD) as usize;
+    fn word_ended(&mut self, part: &Ended<u64>) {
+        let index = (part.purpose & !WORD) as usize;
         if part.completion.status == Status::Aborted {
             let cells = self.cells_of(self.intent.word(index));
             // What it clears may be lost, what it adds may not.
-            self.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.owner);
+            self.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.purpose);
             return;
         }
         self.was_told(part);
@@ -368,7 +369,7 @@ impl Mirror {
     }
 
     /// A side took a record or a word of the bitmap, or refused it.
-    fn was_told(&mut self, part: &Ended) {
+    fn was_told(&mut self, part: &Ended<u64>) {
         let (side, status) = (part.device, part.completion.status);
         if status != Status::Success && !self.give_up(side, status) && self.in_sync >> side & 1 == 1 {
             self.refused = Some(status);
@@ -428,28 +429,17 @@ impl Mirror {
 }
 
 /// Reads words that stand in sectors of their own.
-fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
-    array.send(side, Request::new(Op::Read, first, words), &[], 0);
-    let mut ended = Vec::new();
-    loop {
-        array.take(&mut ended);
-        if let Some(part) = ended.pop() {
-            let status = part.completion.status;
-            let cells = part.cells.filter(|_| status == Status::Success);
-            let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
-            let cells = cells.ok_or(unreadable)?;
-            let cell = cells.len() / words as usize;
-            let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
-            return Ok(cells.chunks_exact(cell).map(word).collect());
-        }
-        if !array.step(Nanos::MAX) {
-            return Err(LayerError::Silent { device: side });
-        }
-    }
+fn read_words(array: &mut Array<()>, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
+    let part = array.alone(side, Request::new(Op::Read, first, words), &[], &[])?;
+    let status = part.completion.status;
+    let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
+    let cells = part.cells.filter(|_| status == Status::Success).ok_or(unreadable)?;
+    let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
+    Ok(cells.chunks_exact(cells.len() / words as usize).map(word).collect())
 }
 
 impl OverArray for Mirror {
-    fn array(&mut self) -> &mut Array {
+    fn array(&mut self) -> &mut Array<u64> {
         &mut self.array
     }
 
@@ -463,7 +453,7 @@ impl OverArray for Mirror {
             self.array.take(&mut ended);
             let any = !ended.is_empty();
             for part in ended.drain(..) {
-                match part.owner {
+                match part.purpose {
                     owner if owner & WORD != 0 => self.word_ended(&part),
                     owner if owner & RECORD != 0 => self.record_ended(&part),
                     owner if owner & LAST_FLUSH != 0 => self.last_flush_ended(&part),
@@ -650,10 +640,10 @@ impl Power for Mirror {
             self.intent.close();
             self.come_to_rest();
         }
-        self.array.close();
+        self.array.devices_mut().for_each(|device| device.close());
     }
 
-    fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_members()
+    fn into_members(mut self: Box<Self>) -> Vec<Member> {
+        self.array.take_members()
     }
 }

@@ -6,7 +6,7 @@ use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
 use super::{LAST_FLUSH, Mirror};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// Sectors that are copied at a time.
@@ -105,7 +105,7 @@ impl Mirror {
     }
 
     /// A side that was left behind has everything on flash.
-    pub(super) fn last_flush_ended(&mut self, part: &Ended) {
+    pub(super) fn last_flush_ended(&mut self, part: &Ended<u64>) {
         if !matches!(part.completion.status, Status::Success | Status::Aborted) {
             // To ask again would not help.
             self.give_up(part.device, part.completion.status);
@@ -115,7 +115,7 @@ impl Mirror {
             unreachable!("a flush ends the resynchronisation")
         };
         *left -= 1;
-        *good &= part.completion.status == Status::Success && part.owner >> 48 == epoch & 0xffff;
+        *good &= part.completion.status == Status::Success && part.purpose >> 48 == epoch & 0xffff;
         let (left, good) = (*left, *good);
         if left > 0 {
             return;

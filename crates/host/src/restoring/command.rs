@@ -8,7 +8,7 @@ use ssdlab_device::{Data, Status};
 
 use super::writeback::Move;
 use super::{KIND, Restoring};
-use crate::array::{Ended, Turn, Waits, changes, completion, path_of, widened};
+use crate::layer::{Ended, Turn, Waits, changes, completion, path_of, widened};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -91,7 +91,7 @@ impl Restoring {
         } else {
             self.counts.waited_for_overlaps += 1;
             let wait = self.array.wait(Part::LayerOverlap);
-            self.command(slot).waits.begin(wait);
+            self.command(slot).waits.begin_opt(wait);
         }
     }
 
@@ -152,7 +152,7 @@ impl Restoring {
     fn hold(&mut self, slot: u32) {
         self.counts.waited_for_copies += 1;
         let wait = self.array.wait(Part::LayerCopy);
-        self.command(slot).waits.begin(wait);
+        self.command(slot).waits.begin_opt(wait);
         self.held.push(slot);
     }
 
@@ -276,8 +276,8 @@ impl Restoring {
     }
 
     /// A command below has ended that is one from above, or a part of it.
-    pub(super) fn part_ended(&mut self, part: Ended) {
-        let (slot, index) = (part.owner as u32, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
+    pub(super) fn part_ended(&mut self, part: Ended<u64>) {
+        let (slot, index) = (part.purpose as u32, (part.purpose >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
         if part.request.op == Op::Read {
             for place in self.places_of(&part.request) {
                 assert!(self.readers[place as usize] > 0, "a read of place {place} ends once");

@@ -17,7 +17,7 @@ use super::records::{Slot, header};
 use super::recovery::sectors_of;
 use super::writeback::Phase;
 use super::{FLUSH, HEADER, KIND, Restoring, SLOTS};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// What a slot is to say of a unit.
@@ -101,8 +101,8 @@ impl Restoring {
         self.commit.as_mut().expect("a commit is below")
     }
 
-    pub(super) fn flush_ended(&mut self, part: Ended) {
-        let number = part.owner & ((1 << KIND) - 1);
+    pub(super) fn flush_ended(&mut self, part: Ended<u64>) {
+        let number = part.purpose & ((1 << KIND) - 1);
         // A power cut below has ended it before, if it is another one.
         let Some(commit) = self.commit.as_mut().filter(|commit| commit.number == number) else { return };
         assert_eq!(commit.stage, Stage::Flush, "a flush ends once");
@@ -169,8 +169,8 @@ impl Restoring {
         self.array.send(0, Request { fua: true, ..Request::new(Op::Write, sector, sectors) }, &cells, owner);
     }
 
-    pub(super) fn slots_ended(&mut self, part: &Ended) {
-        let run = (part.request.sector - self.layout.slots) as u32..part.owner as u32;
+    pub(super) fn slots_ended(&mut self, part: &Ended<u64>) {
+        let run = (part.request.sector - self.layout.slots) as u32..part.purpose as u32;
         match part.completion.status {
             Status::Success => {}
             // What it says is still true.
@@ -207,7 +207,7 @@ impl Restoring {
         self.array.send(0, request, &cells, HEADER << KIND);
     }
 
-    pub(super) fn header_ended(&mut self, part: &Ended) {
+    pub(super) fn header_ended(&mut self, part: &Ended<u64>) {
         assert_eq!(self.commit().stage, Stage::Header, "a header is written once");
         match part.completion.status {
             Status::Aborted => self.send_header(),

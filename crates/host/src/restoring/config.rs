@@ -16,6 +16,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "ReSSD and LSDM: small writes go to a log in reserved space, and the host copies them back later",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: false,
     read,
 };
 

@@ -7,7 +7,7 @@ use ssdlab_device::path::Part;
 use super::commit::Pending;
 use super::config::WhenFull;
 use super::{KIND, PACK, Restoring};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::sequentializing::Pack;
 
 impl Restoring {
@@ -35,7 +35,7 @@ impl Restoring {
         self.wants_room = true;
         self.counts.waited_for_places += 1;
         let wait = self.array.wait(Part::LayerSpace);
-        self.command(slot).waits.begin(wait);
+        self.command(slot).waits.begin_opt(wait);
         self.for_places.push_back(slot);
     }
 
@@ -126,8 +126,8 @@ impl Restoring {
         self.array.send(0, request, &cells, PACK << KIND | u64::from(index));
     }
 
-    pub(super) fn pack_ended(&mut self, part: &Ended) {
-        let index = part.owner as u32;
+    pub(super) fn pack_ended(&mut self, part: &Ended<u64>) {
+        let index = part.purpose as u32;
         let pack = self.packs[index as usize].take().expect("a pack ends once");
         self.free_packs.push(index);
         self.packs_in_flight -= 1;

@@ -34,7 +34,7 @@ use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Status};
 
-use crate::array::{Array, Ended, Overlaps, changes, units_of, whole_units_of};
+use crate::layer::{Array, Ended, Overlaps, changes, units_of, whole_units_of};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::{Pack, Packing, Reason, RedirectionTable, Ring};
 use crate::{LayerError, Traffic};
@@ -61,7 +61,7 @@ const HEADER: u64 = 6;
 
 /// The layer.
 pub struct Restoring {
-    array: Array,
+    array: Array<u64>,
     config: RestoringConfig,
     layout: Layout,
     /// Bytes kept of a sector.
@@ -127,7 +127,7 @@ pub struct Restoring {
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
     paths: Vec<Path>,
-    ended: Vec<Ended>,
+    ended: Vec<Ended<u64>>,
 }
 
 impl Restoring {
@@ -140,7 +140,6 @@ impl Restoring {
         let layout = config.layout(below.sectors(), identity.unit_bytes)?;
         let cell = below.cell_bytes();
         let mut array = Array::new(vec![below]);
-        array.advance(array.now());
         let keeps_table = config.table == TableIn::Drive;
         let Found { records, header_is_stale, stuck } =
             if keeps_table { recovery::find(&mut array, &layout, cell)? } else { Found::nothing(&layout) };
@@ -154,6 +153,7 @@ impl Restoring {
         let mut table = RedirectionTable::new(layout.places);
         let head = records.tell(&mut table, (layout.sectors / layout.per_unit) as u32);
         let tail = records.freed();
+        let array = array.for_layer(false);
         Ok(Restoring {
             array,
             cell,
@@ -231,7 +231,7 @@ impl Restoring {
             self.array.take(&mut ended);
             let any = !ended.is_empty();
             for part in ended.drain(..) {
-                match part.owner >> KIND {
+                match part.purpose >> KIND {
                     PACK => self.pack_ended(&part),
                     FETCH => self.fetch_ended(part),
                     COPY => self.copy_ended(&part),
@@ -248,7 +248,7 @@ impl Restoring {
             self.restore();
             self.commit_if_due();
             self.send_packs();
-            if !any && !self.has_ended && !self.array.has_ended(0) {
+            if !any && !self.has_ended && !self.array.any_has_ended() {
                 return;
             }
         }
@@ -270,14 +270,14 @@ impl Restoring {
         let now = self.array.now();
         if self.waits_for_more() {
             if self.array.next_event().is_some_and(|at| at <= now) {
-                self.array.run_to_completion(now);
+                self.array.run(now);
                 self.work();
             } else {
                 self.end_instant();
             }
             return true;
         }
-        let any = self.array.run_to_completion(until) || self.array.step(until);
+        let any = self.array.step(until);
         self.work();
         any
     }

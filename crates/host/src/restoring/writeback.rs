@@ -20,7 +20,7 @@ use ssdlab_device::Status;
 use super::commit::Pending;
 use super::config::Restore;
 use super::{COPY, FETCH, KIND, Restoring};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// A place that cannot be read so often counts as unreadable until its unit is changed.
@@ -289,8 +289,8 @@ impl Restoring {
         self.moves[index] = Some(Move { entries, to, cells, left, status: Status::Success, void: false });
     }
 
-    pub(super) fn fetch_ended(&mut self, part: Ended) {
-        let (index, offset) = (part.owner as u32 as usize, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
+    pub(super) fn fetch_ended(&mut self, part: Ended<u64>) {
+        let (index, offset) = (part.purpose as u32 as usize, (part.purpose >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
         let unit_cells = self.layout.per_unit as usize * self.cell;
         let one = self.moves[index].as_mut().expect("a copy ends once");
         match (part.completion.status, part.cells) {
@@ -332,8 +332,8 @@ impl Restoring {
         }
     }
 
-    pub(super) fn copy_ended(&mut self, part: &Ended) {
-        let one = self.moves[part.owner as u32 as usize].take().expect("a copy ends once");
+    pub(super) fn copy_ended(&mut self, part: &Ended<u64>) {
+        let one = self.moves[part.purpose as u32 as usize].take().expect("a copy ends once");
         self.has_ended = true;
         self.look_again();
         if one.void {

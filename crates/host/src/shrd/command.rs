@@ -8,7 +8,7 @@ use ssdlab_device::path::{Part, Path};
 use ssdlab_device::{Data, Status};
 
 use super::{KIND, Shrd};
-use crate::array::{Ended, Turn, Waits, completion, path_of};
+use crate::layer::{Ended, Turn, Waits, completion, path_of};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
@@ -85,7 +85,7 @@ impl Shrd {
         } else {
             self.counts.waited_for_overlaps += 1;
             let wait = self.array.wait(Part::LayerOverlap);
-            self.command(slot).waits.begin(wait);
+            self.command(slot).waits.begin_opt(wait);
         }
     }
 
@@ -129,7 +129,7 @@ impl Shrd {
         if !seeded(LayerBug::RemapNotWaitedFor) && self.is_moving(&units) {
             self.counts.waited_for_remaps += 1;
             let wait = self.array.wait(Part::LayerCopy);
-            self.command(slot).waits.begin(wait);
+            self.command(slot).waits.begin_opt(wait);
             self.held.push(slot);
         } else if request.op == Op::Read {
             self.read(slot, units);
@@ -246,8 +246,8 @@ impl Shrd {
     }
 
     /// A command to the drive has ended that is one from above, or a part of it.
-    pub(super) fn part_ended(&mut self, part: &mut Ended) {
-        let (slot, index) = (part.owner as u32, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
+    pub(super) fn part_ended(&mut self, part: &mut Ended<u64>) {
+        let (slot, index) = (part.purpose as u32, (part.purpose >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
         if !part.request.opcode.is_block() {
             let key = (part.request.sector, part.request.sectors);
             if let Some(count) = self.log_reads.get_mut(&key) {

@@ -18,6 +18,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "SHRD's driver: small writes go to a log in the drive, which gives them their own addresses back later",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: false,
     read,
 };
 

@@ -27,8 +27,8 @@ use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Counters, Data, Payload, Status};
 
-use crate::array::{Array, Ended, Overlaps, changes, completion, turned_away};
 use crate::device::Again;
+use crate::layer::{Array, Ended, Overlaps, changes, completion, turned_away};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::{Pack, Packing, Reason, RedirectionTable, Ring};
 use crate::{
@@ -58,7 +58,7 @@ struct Twrite {
 
 /// The driver.
 pub struct Shrd {
-    array: Array,
+    array: Array<u64>,
     config: ShrdConfig,
     /// Sectors of the user's, and of a unit.
     capacity: u64,
@@ -125,7 +125,7 @@ pub struct Shrd {
     completions: Vec<Completion>,
     read_data: Vec<(u32, Vec<u8>)>,
     paths: Vec<Path>,
-    ended: Vec<Ended>,
+    ended: Vec<Ended<u64>>,
 }
 
 impl Shrd {
@@ -151,10 +151,10 @@ impl Shrd {
         let log_units = (reserved / per_unit) as u32;
         let pack_units = config.pack_units(unit_bytes);
         let mut array = Array::new(vec![below]);
-        array.advance(array.now());
         if !seeded(LayerBug::LogNotRestored) {
             restore(&mut array)?;
         }
+        let array = array.for_layer(false);
         Ok(Shrd {
             array,
             capacity,
@@ -246,7 +246,7 @@ impl Shrd {
             self.array.take(&mut ended);
             let any = !ended.is_empty();
             for part in &mut ended {
-                match part.owner >> KIND {
+                match part.purpose >> KIND {
                     HEADER => self.header_ended(part),
                     DATA => self.data_ended(part),
                     REMAP => self.remap_ended(part),
@@ -262,7 +262,7 @@ impl Shrd {
             }
             self.randomize();
             self.send_packs();
-            if !any && !self.has_ended && !self.array.has_ended(0) {
+            if !any && !self.has_ended && !self.array.any_has_ended() {
                 return;
             }
         }
@@ -284,14 +284,14 @@ impl Shrd {
         let now = self.array.now();
         if self.waits_for_more() {
             if self.array.next_event().is_some_and(|at| at <= now) {
-                self.array.run_to_completion(now);
+                self.array.run(now);
                 self.work();
             } else {
                 self.end_instant();
             }
             return true;
         }
-        let any = self.array.run_to_completion(until) || self.array.step(until);
+        let any = self.array.step(until);
         self.work();
         any
     }
@@ -305,18 +305,11 @@ impl Shrd {
 }
 
 /// Asks the drive to give all that is in its log its own addresses.
-fn restore(array: &mut Array) -> Result<(), LayerError> {
+fn restore(array: &mut Array<()>) -> Result<(), LayerError> {
     let spec = SHRD.command(RESTORE).expect("the set has it");
-    array.send(0, Request::of_set(spec, 0, 0), &[], 0);
-    let mut ended = Vec::new();
-    loop {
-        array.take(&mut ended);
-        match ended.pop().map(|part| part.completion.status) {
-            Some(Status::Success) => return Ok(()),
-            Some(status) => return Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status }),
-            None if array.run_to_completion(Nanos::MAX) || array.step(Nanos::MAX) => {}
-            None => return Err(LayerError::Silent { device: 0 }),
-        }
+    match array.alone(0, Request::of_set(spec, 0, 0), &[], &[])?.completion.status {
+        Status::Success => Ok(()),
+        status => Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status }),
     }
 }
 
@@ -487,11 +480,11 @@ impl Power for Shrd {
     }
 
     fn close(&mut self) {
-        self.array.close();
+        self.array.devices_mut().for_each(|device| device.close());
     }
 
-    fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_members()
+    fn into_members(mut self: Box<Self>) -> Vec<Member> {
+        self.array.take_members()
     }
 
     fn persist(&mut self) -> bool {

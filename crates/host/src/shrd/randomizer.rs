@@ -8,7 +8,7 @@ use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
 use super::{FLUSH, KIND, REMAP, Shrd, TRIM};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// Entries of a map page of 4 KB.
@@ -173,8 +173,8 @@ impl Shrd {
         self.array.send_of_set(0, Request::of_set(spec, 0, 0), &[], words, owner);
     }
 
-    pub(super) fn remap_ended(&mut self, part: &Ended) {
-        let number = part.owner & ((1 << KIND) - 1);
+    pub(super) fn remap_ended(&mut self, part: &Ended<u64>) {
+        let number = part.purpose & ((1 << KIND) - 1);
         // After a power cut the drive has moved everything.
         let Some(index) = self.moving.iter().position(|moving| moving.number == number) else { return };
         let moving = self.moving.swap_remove(index);
@@ -289,11 +289,11 @@ impl Shrd {
         }
     }
 
-    pub(super) fn own_flush_ended(&mut self, part: &Ended) {
+    pub(super) fn own_flush_ended(&mut self, part: &Ended<u64>) {
         self.flushes = false;
         match part.completion.status {
             Status::Success => {
-                self.flushed(part.owner & ((1 << KIND) - 1));
+                self.flushed(part.purpose & ((1 << KIND) - 1));
             }
             Status::Aborted => {}
             status => self.give_up(status),

@@ -7,7 +7,7 @@ use ssdlab_device::path::Part;
 
 use super::config::{Ordering, WhenFull};
 use super::{DATA, HEADER, KIND, Shrd, Twrite};
-use crate::array::Ended;
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Pack;
 
@@ -32,7 +32,7 @@ impl Shrd {
             WhenFull::Wait => {
                 self.counts.waited_for_places += 1;
                 let wait = self.array.wait(Part::LayerSpace);
-                self.command(slot).waits.begin(wait);
+                self.command(slot).waits.begin_opt(wait);
                 self.for_places.push_back(slot);
             }
             WhenFull::Direct => {
@@ -124,11 +124,11 @@ impl Shrd {
         self.array.send_of_set(0, request, &cells, &[], DATA << KIND | u64::from(index));
     }
 
-    pub(super) fn header_ended(&mut self, part: &Ended) {
+    pub(super) fn header_ended(&mut self, part: &Ended<u64>) {
         if self.config.ordering == Ordering::Drive {
             return;
         }
-        let index = part.owner as u32;
+        let index = part.purpose as u32;
         let twrite = self.twrites[index as usize].as_ref().expect("a twrite in the drive");
         match part.completion.status {
             Status::Success if twrite.epoch == self.epoch => self.send_data(index),
@@ -138,8 +138,8 @@ impl Shrd {
         }
     }
 
-    pub(super) fn data_ended(&mut self, part: &Ended) {
-        let index = part.owner as u32;
+    pub(super) fn data_ended(&mut self, part: &Ended<u64>) {
+        let index = part.purpose as u32;
         let twrite = self.twrites[index as usize].as_ref().expect("a twrite in the drive");
         // After a power cut the drive has given the units their own addresses.
         if part.completion.status == Status::Success && twrite.epoch == self.epoch {
@@ -161,7 +161,7 @@ impl Shrd {
         self.twrites[index as usize].as_mut().expect("it is there").pack.units = units;
     }
 
-    fn twrite_ended(&mut self, index: u32, status: Status, part: &Ended) {
+    fn twrite_ended(&mut self, index: u32, status: Status, part: &Ended<u64>) {
         let twrite = self.twrites[index as usize].take().expect("a twrite ends once");
         self.free_twrites.push(index);
         self.twrites_in_flight -= 1;
