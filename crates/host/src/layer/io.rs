@@ -5,7 +5,7 @@ use ssdlab_device::path::{Part, Path};
 use ssdlab_device::{Completion, Status};
 
 use super::paths::{Waits, completion, path_of};
-use super::{Array, Ended, Overlaps, Slots, Turn};
+use super::{Array, Ended, Overlaps, Slots, Turn, changes};
 use crate::Traffic;
 
 /// An order of effect that was not given yet.
@@ -240,6 +240,19 @@ impl<P, S> Io<P, S> {
         let has_answer = answer.is_some();
         self.answers.extend(answer.map(|answer| Answer { tag: request.tag, ..answer }));
         self.completions.push(Completion { has_answer, ..completion(request, status, self.array.now(), order) });
+    }
+
+    /// Changes of block I/O that ended before a device lost its power but were not acknowledged may or may not survive.
+    pub(crate) fn abort_unacknowledged(&mut self) {
+        self.array.take(&mut self.ended);
+        for part in &mut self.ended {
+            let Request { op, opcode, fua, .. } = part.request;
+            if opcode.is_block() && changes(op) && !fua && part.completion.status == Status::Success {
+                part.completion.status = Status::Aborted;
+            }
+        }
+        let changed = |completion: &&mut Completion| changes(completion.op) && completion.status == Status::Success;
+        self.completions.iter_mut().filter(changed).for_each(|completion| completion.status = Status::Aborted);
     }
 
     /// Counters begin anew.
