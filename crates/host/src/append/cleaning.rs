@@ -11,7 +11,7 @@ use super::config::Cleaning;
 use super::layout::{LOST, NOWHERE};
 use super::log::Entry;
 use super::space::{For, State};
-use super::{Append, COPY_READ, COPY_WRITE, KIND, READS, is_void};
+use super::{Append, Purpose, READS, is_void};
 use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
@@ -193,15 +193,14 @@ impl Append {
     }
 
     /// Sends the read of consecutive places for units of a copy, from its unit number `first` on.
-    fn read_of_copy(&mut self, number: u32, first: usize, place: u32, count: usize) {
+    fn read_of_copy(&mut self, copy: u32, first: usize, place: u32, count: usize) {
         let read = Request::new(Op::Read, self.layout.sector_of(place), count as u64 * self.layout.per_unit);
-        self.read_places(read, COPY_READ << KIND | (first as u64) << 32 | u64::from(number));
+        self.read_places(read, Purpose::CopyRead { copy, first });
     }
 
     /// A read of a copy has ended.
-    pub(super) fn copy_read_ended(&mut self, part: &Ended<u64>) {
+    pub(super) fn copy_read_ended(&mut self, part: &Ended<Purpose>, number: u32, first: usize) {
         self.read_ended(&part.request);
-        let (number, first) = (part.purpose as u32, (part.purpose >> 32 & 0xfff_ffff) as usize);
         let unit_cells = self.unit_cells();
         let is_given_up = self.victim.as_ref().is_none_or(|victim| victim.is_given_up);
         let copy = self.copies.get_mut(number);
@@ -275,7 +274,7 @@ impl Append {
         let first = copy.first + count;
         let rest = copy.cells.split_off(count as usize * unit_cells);
         let cells = std::mem::take(&mut copy.cells);
-        self.append(to, count, 0, &cells, COPY_WRITE << KIND | u64::from(number));
+        self.append(to, count, 0, &cells, Purpose::CopyWrite(number));
         self.copies.get_mut(number).cells = cells;
         if count < units {
             // The rest goes to the next segment, and behind this: only the last segment of cleaning is written in part.
@@ -287,11 +286,10 @@ impl Append {
     }
 
     /// A write of a copy has ended.
-    pub(super) fn copy_write_ended(&mut self, part: &Ended<u64>) {
-        let number = part.purpose as u32;
+    pub(super) fn copy_write_ended(&mut self, status: Status, number: u32) {
         let to = self.copies.get_mut(number).to;
         self.append_ended(to);
-        match part.completion.status {
+        match status {
             Status::Success => {}
             status if is_void(status) => {
                 self.space.close_segment(self.layout.segment_of(to));

@@ -114,7 +114,7 @@ impl Array<()> {
     }
 
     /// The devices for a layer, whose commands have purposes. None is in them now.
-    pub(crate) fn for_layer<P>(self, hands_on_events: bool) -> Array<P> {
+    pub(super) fn for_layer<P>(self, hands_on_events: bool) -> Array<P> {
         assert!(self.is_idle(), "a layer begins above idle devices");
         let below = self.below.into_iter().map(|below| Lower::new(below.device)).collect();
         let Array { now, sent, records_paths, paths, has_images, has_event, .. } = self;
@@ -349,15 +349,6 @@ impl<P> Array<P> {
             any |= below.device.outstanding() != before || below.device.next_event().is_some();
         }
         any
-    }
-
-    pub(crate) fn step(&mut self, until: Nanos) -> bool {
-        self.run(until) || self.run_stuck()
-    }
-
-    /// That a command waits for this from now on; nothing while no paths are recorded.
-    pub(crate) fn wait(&self, part: ssdlab_device::path::Part) -> Option<(Nanos, ssdlab_device::path::Part)> {
-        self.records_paths.then_some((self.now, part))
     }
 
     /// Brings all devices to one time, before which no event is left.

@@ -28,8 +28,11 @@ pub(crate) trait Engine: Layer {
     /// Starts commands that no longer wait for others on the same sectors.
     fn start_ready(&mut self) {
         while let Some(slot) = self.io_mut().overlaps.next_ready() {
-            let turn = self.io().turn(slot);
-            self.start(slot, turn);
+            match self.io().turn(slot) {
+                // An earlier one cannot be passed any more.
+                Turn::Waits => {}
+                turn => self.start(slot, turn),
+            }
         }
     }
 

@@ -28,7 +28,6 @@ pub(crate) use array::{Array, Ended};
 pub(crate) use engine::Engine;
 pub(crate) use io::{Command, Io};
 pub(crate) use overlaps::{Overlaps, Turn, changes};
-pub(crate) use paths::{Waits, completion, path_of, turned_away};
 pub(crate) use slots::Slots;
 pub(crate) use units::{units_of, whole_units_of, widened};
 

@@ -39,12 +39,6 @@ impl Waits {
         self.0.push((now, part));
     }
 
-    pub(crate) fn begin_opt(&mut self, wait: Option<(Nanos, Part)>) {
-        if let Some((now, part)) = wait {
-            self.begin(now, part);
-        }
-    }
-
     /// The command goes on.
     pub(crate) fn end(&mut self, now: Nanos) {
         if self.0.last().is_some_and(|(_, part)| *part != Part::HostLayers) {
