@@ -5,6 +5,7 @@
 //! A flush keeps its place: it goes when everything before it has gone, and nothing is joined across it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ssdlab_base::command_set::Merging;
 use ssdlab_base::{Op, Request, SECTOR_BYTES, format_size};
@@ -12,7 +13,7 @@ use ssdlab_device::Status;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 
 use crate::layer::{Array, Command, Ended, Io, Layer, Turn};
-use crate::layers::{Below, LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind, only};
 use crate::{Device, LayerError, LayerMetrics, Loss};
 
 /// What the registry knows of it.
@@ -53,7 +54,7 @@ pub struct SchedulerConfig {
     pub merge_bytes: u64,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let depth = keys.count("depth")?;
     let merge_bytes = match keys.get("merge_size") {
         None => keys.number("merge_size")?,
@@ -62,14 +63,10 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
             _ => return Err(size.expected("whole sectors of 512 bytes, or 0 to merge nothing")),
         },
     };
-    Ok(Box::new(SchedulerConfig { depth, merge_bytes }))
+    Ok(Arc::new(SchedulerConfig { depth, merge_bytes }))
 }
 
 impl LayerConfig for SchedulerConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         Ok(below.iter().map(|below| below.sectors).sum())
     }
@@ -79,12 +76,8 @@ impl LayerConfig for SchedulerConfig {
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
-        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        let below = only(below, LAYER.name)?;
         Ok(Box::new(Scheduler::new(below, *self)))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }
 
@@ -103,6 +96,8 @@ pub(crate) struct Joined {
 pub struct Scheduler {
     io: Io<Joined, ()>,
     config: SchedulerConfig,
+    /// Sectors of a segment or zone of the device, which no request crosses.
+    segment: Option<u64>,
     waiting: VecDeque<Joined>,
     merged: u64,
     /// Requests that wait, merged ones one by one, and the most that ever did.
@@ -115,7 +110,9 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler above a device.
     pub fn new(below: Box<dyn Device>, config: SchedulerConfig) -> Scheduler {
+        let segment = below.segment_sectors();
         Scheduler {
+            segment,
             io: Io::new(Array::new(vec![below]), true),
             config: SchedulerConfig { depth: config.depth.max(1), ..config },
             waiting: VecDeque::new(),
@@ -142,6 +139,7 @@ impl Scheduler {
             && before.end() == after.sector
             && before.bytes() + after.bytes() <= self.config.merge_bytes
             && after.end() <= self.capacity()
+            && self.segment.is_none_or(|sectors| before.sector / sectors == (after.end() - 1) / sectors)
             && (last.slots.len() as u64) < PARTS_MAX
     }
 

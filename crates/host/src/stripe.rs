@@ -13,6 +13,7 @@
 use ssdlab_base::{Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::Status;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
+use std::sync::Arc;
 
 use crate::layer::{Array, Command, Ended, Io, Layer, Turn};
 use crate::layers::{Below, LayerConfig, LayerKind};
@@ -46,7 +47,7 @@ pub struct StripeConfig {
     pub chunk_bytes: u64,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let chunk_bytes = match keys.get("chunk") {
         None => CHUNK_BYTES,
         Some(size) => match size.size()? {
@@ -54,14 +55,10 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
             _ => return Err(size.expected("whole sectors of 512 bytes, at least one")),
         },
     };
-    Ok(Box::new(StripeConfig { chunk_bytes }))
+    Ok(Arc::new(StripeConfig { chunk_bytes }))
 }
 
 impl LayerConfig for StripeConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn places(&self) -> String {
         format!("chunk {}", format_size(self.chunk_bytes))
     }
@@ -80,10 +77,6 @@ impl LayerConfig for StripeConfig {
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(Stripe::new(below, *self)?))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }
 

@@ -177,9 +177,9 @@ mod tests {
     use ssdlab_flash::Contents;
 
     use super::*;
+    use crate::Member;
     use crate::append::config::{AppendConfig, Cleaning};
     use crate::layers::Below;
-    use crate::{BlockDevice as _, Member};
 
     /// A drive of 96 segments of 8 pages.
     fn member() -> Member {

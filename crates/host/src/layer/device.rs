@@ -39,6 +39,10 @@ impl<L: Layer> BlockDevice for L {
         handed_on(self)?.command_set()
     }
 
+    fn segment_sectors(&self) -> Option<u64> {
+        handed_on(self)?.segment_sectors()
+    }
+
     fn zones(&self) -> Option<ZoneShape> {
         handed_on(self)?.zones()
     }

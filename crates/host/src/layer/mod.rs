@@ -20,6 +20,10 @@ mod io;
 mod overlaps;
 mod paths;
 mod slots;
+#[cfg(test)]
+mod template;
+#[cfg(test)]
+mod tests;
 mod units;
 
 use ssdlab_base::{Nanos, Request};

@@ -18,6 +18,7 @@ mod record;
 mod resync;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::Status;
@@ -60,7 +61,7 @@ pub struct MirrorConfig {
     pub region_bytes: u64,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let region_bytes = match keys.get("region") {
         None => REGION_BYTES,
         Some(size) => match size.size()? {
@@ -68,7 +69,7 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
             _ => return Err(size.expected("whole sectors of 512 bytes, at least one")),
         },
     };
-    Ok(Box::new(MirrorConfig { region_bytes }))
+    Ok(Arc::new(MirrorConfig { region_bytes }))
 }
 
 impl MirrorConfig {
@@ -83,10 +84,6 @@ impl MirrorConfig {
 }
 
 impl LayerConfig for MirrorConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn places(&self) -> String {
         format!("region {}", format_size(self.region_bytes))
     }
@@ -97,10 +94,6 @@ impl LayerConfig for MirrorConfig {
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(Mirror::new(below, *self)?))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }
 

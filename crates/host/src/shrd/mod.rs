@@ -121,7 +121,7 @@ impl Shrd {
     /// A driver above a drive, which gives all that a driver before left in its log its own addresses first.
     ///
     /// # Errors
-    /// The device below is no drive, does not know the command set, or does not restore what is in its log.
+    /// The device below does not know the command set, or does not restore what is in its log.
     pub fn new(below: Box<dyn Device>, config: ShrdConfig) -> Result<Shrd, LayerError> {
         if below.command_set().is_none_or(|set| set.name != SHRD.name) {
             return Err(LayerError::UnknownSet {
