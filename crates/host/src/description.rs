@@ -5,6 +5,7 @@
 //! the last may name what is below it; if it does not, that is the drive that the command names.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ssdlab_base::{CommandSet, SECTOR_BYTES, read_text};
 use ssdlab_device::description::{
@@ -33,7 +34,8 @@ enum Node {
 
 #[derive(Clone, Debug)]
 struct Layer {
-    config: Box<dyn LayerConfig>,
+    kind: &'static LayerKind,
+    config: Arc<dyn LayerConfig>,
     below: Vec<Node>,
     /// Where its kind is named.
     place: Place,
@@ -142,7 +144,11 @@ impl Host {
     /// # Errors
     /// A layer cannot stand on what is below it.
     pub fn sectors(&self, named: &DriveConfig) -> Result<u64, StackError> {
-        self.root.capacity(named).map(|below| below.sectors)
+        let Below { sectors, segment, .. } = self.root.capacity(named)?;
+        match &self.root {
+            Node::Layer(layer) if segment.is_some() => Err(layer.takes_no_block_io()),
+            _ => Ok(sectors),
+        }
     }
 
     /// Whether one drive is below, every sector of which is the stack's of the same number, and no layer keeps anything.
@@ -218,7 +224,7 @@ impl Node {
                 if layer.config.is_transparent() && layer.below.len() == 1 {
                     return below.concat();
                 }
-                let (kind, places) = (layer.config.kind(), layer.config.places());
+                let (kind, places) = (layer.kind.name, layer.config.places());
                 let of = if places.is_empty() { String::new() } else { format!(" ({places})") };
                 format!("{kind}{of} over [{}]", below.join(", "))
             }
@@ -248,12 +254,15 @@ impl Node {
                     layer.below.iter().try_for_each(|node| node.knows_one_of(sets, layer, named))?;
                 }
                 let below = layer.below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
-                if sets.is_empty() && below.iter().any(|below| below.segment.is_some()) {
-                    return Err(layer.error(LayerError::NoBlockIo { layer: layer.config.kind() }));
+                let hands_on = layer.kind.hands_on;
+                if sets.is_empty() && !hands_on && below.iter().any(|below| below.segment.is_some()) {
+                    return Err(layer.takes_no_block_io());
                 }
                 let unit_bytes = below.iter().map(|below| below.unit_bytes).max().unwrap_or(SECTOR_BYTES as u32);
                 let sectors = layer.config.sectors(&below).map_err(|source| layer.error(source))?;
-                Ok(Below { sectors, unit_bytes, segment: None, most_active: 0 })
+                let of_below = below.first().filter(|_| hands_on);
+                let (segment, most_active) = of_below.map_or((None, 0), |below| (below.segment, below.most_active));
+                Ok(Below { sectors, unit_bytes, segment, most_active })
             }
         }
     }
@@ -268,10 +277,16 @@ impl Node {
         }
     }
 
-    /// Whether it is a drive that knows a command set of the layer above.
+    /// Whether it is a drive that knows a command set of the layer above, or a layer that hands such a set on.
     fn knows_one_of(&self, sets: &[&CommandSet], above: &Layer, named: &DriveConfig) -> Result<(), StackError> {
-        let layer = above.config.kind();
-        let Node::Drive(config) = self else { return Err(above.error(LayerError::NoDrive { layer })) };
+        let layer = above.kind.name;
+        let mut node = self;
+        while let Node::Layer(between) = node
+            && between.kind.hands_on
+        {
+            node = &between.below[0];
+        }
+        let Node::Drive(config) = node else { return Err(above.error(LayerError::NoDrive { layer })) };
         let design = &config.as_deref().unwrap_or(named).ftl.design;
         if design_commands(design).is_some_and(|known| sets.iter().any(|set| set.name == known.name)) {
             return Ok(());
@@ -282,8 +297,12 @@ impl Node {
 }
 
 impl Layer {
+    fn takes_no_block_io(&self) -> StackError {
+        self.error(LayerError::NoBlockIo { layer: self.kind.name })
+    }
+
     fn error(&self, source: LayerError) -> StackError {
-        StackError { place: self.place.to_string(), layer: self.config.kind(), source }
+        StackError { place: self.place.to_string(), layer: self.kind.name, source }
     }
 }
 
@@ -303,10 +322,9 @@ fn stack(root: &Section<'_>, drives: &Drives<'_>, errors: &mut Errors) -> Option
     let (last, above) = above?;
     let mut node = layer(last, drives, 0, errors);
     for field in above.iter().rev() {
-        let layer = single(field, errors);
-        node = layer
-            .zip(node)
-            .map(|(config, node)| Node::Layer(Layer { config, below: vec![node], place: place_of(field) }));
+        node = single(field, errors).zip(node).map(|((kind, config), node)| {
+            Node::Layer(Layer { kind, config, below: vec![node], place: place_of(field) })
+        });
     }
     let node = node?;
     if node.count() > DRIVES_MAX {
@@ -316,7 +334,7 @@ fn stack(root: &Section<'_>, drives: &Drives<'_>, errors: &mut Errors) -> Option
 }
 
 /// A layer that stands on the next one of the list.
-fn single(field: &Field<'_>, errors: &mut Errors) -> Option<Box<dyn LayerConfig>> {
+fn single(field: &Field<'_>, errors: &mut Errors) -> Option<(&'static LayerKind, Arc<dyn LayerConfig>)> {
     let (kind, config) = kind_of(field, errors)?;
     if let Some(below) = field.entry("below").or_else(|| field.entry("drives")) {
         errors.add(
@@ -326,11 +344,11 @@ fn single(field: &Field<'_>, errors: &mut Errors) -> Option<Box<dyn LayerConfig>
     if !(kind.devices.0..=kind.devices.1).contains(&1) {
         errors.add(field.expected(&format!("a {} last in the list: it stands on several devices", kind.name)));
     }
-    config
+    Some((kind, config?))
 }
 
 /// A layer's kind, which says which keys it has, and what they say.
-fn kind_of(field: &Field<'_>, errors: &mut Errors) -> Option<(&'static LayerKind, Option<Box<dyn LayerConfig>>)> {
+fn kind_of(field: &Field<'_>, errors: &mut Errors) -> Option<(&'static LayerKind, Option<Arc<dyn LayerConfig>>)> {
     if errors.is_full() {
         return None;
     }
@@ -356,7 +374,7 @@ fn place_of(field: &Field<'_>) -> Place {
 fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize, errors: &mut Errors) -> Option<Node> {
     let (kind, config) = kind_of(field, errors)?;
     let devices = devices(field, kind, drives, depth, errors)?;
-    Some(Node::Layer(Layer { config: config?, below: devices, place: place_of(field) }))
+    Some(Node::Layer(Layer { kind, config: config?, below: devices, place: place_of(field) }))
 }
 
 /// The devices that a layer names, or those that it has by default.

@@ -16,7 +16,7 @@ use std::vec::IntoIter;
 
 use serde::{Deserialize, Serialize};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
-use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
+use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
 use ssdlab_flash::Flash;
@@ -175,6 +175,12 @@ pub trait BlockDevice: Send {
 
     /// The commands and events that it knows beyond block I/O.
     fn command_set(&self) -> Option<&'static CommandSet> {
+        None
+    }
+
+    /// Sectors from the start of an append-only segment, or of a zone, to that of the next one. No command crosses from one to
+    /// another. `None` of a device without.
+    fn segment_sectors(&self) -> Option<u64> {
         None
     }
 
@@ -476,6 +482,12 @@ impl<T: BlockDevice + Administration + Power> Device for T {
 impl BlockDevice for Drive {
     fn command_set(&self) -> Option<&'static CommandSet> {
         Drive::command_set(self)
+    }
+
+    fn segment_sectors(&self) -> Option<u64> {
+        let config = self.config();
+        let of_units = |units: u32| u64::from(units) * u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
+        Drive::zones(self).map(|zones| zones.size).or_else(|| config.segment_units().map(of_units))
     }
 
     fn zones(&self) -> Option<ZoneShape> {

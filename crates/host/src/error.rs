@@ -97,8 +97,10 @@ pub enum LayerError {
     /// None of the devices that are there was in sync.
     #[error("no side that was in sync is there")]
     NoneInSync,
-    /// It stands on a layer, and needs the drive itself.
-    #[error("expected a drive directly below the layer {layer}, with no layer between")]
+    /// It needs a drive's command set, and stands on a layer that does not hand it on.
+    #[error(
+        "expected a drive below the layer {layer}, with no layer between them but those that hand on its commands (scheduler)"
+    )]
     NoDrive {
         /// The layer's name in descriptions.
         layer: &'static str,

@@ -1,6 +1,7 @@
 //! The layers that there are. To add one is to add its file or folder, and its line in [`LAYERS`].
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use ssdlab_base::CommandSet;
 use ssdlab_device::description::{DescriptionError, Key, Section};
@@ -12,6 +13,7 @@ pub const LAYERS: &[LayerKind] =
     &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER, restoring::LAYER, append::LAYER];
 
 /// What the registry knows of a layer.
+#[derive(Debug)]
 pub struct LayerKind {
     /// Its name in descriptions.
     pub name: &'static str,
@@ -21,8 +23,10 @@ pub struct LayerKind {
     pub keys: &'static [Key],
     /// The least and the most devices that it may stand on.
     pub devices: (usize, usize),
+    /// Commands of the set of the one device below, and its events, pass through it. A layer that needs the set may stand on it.
+    pub hands_on: bool,
     /// Reads its keys.
-    pub read: fn(&Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError>,
+    pub read: fn(&Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError>,
 }
 
 /// A device that a layer is to stand on.
@@ -47,9 +51,6 @@ impl Below {
 
 /// A layer as its description says it.
 pub trait LayerConfig: Debug + Send + Sync {
-    /// Its name in descriptions.
-    fn kind(&self) -> &'static str;
-
     /// Its capacity in sectors over devices.
     ///
     /// # Errors
@@ -66,7 +67,7 @@ pub trait LayerConfig: Debug + Send + Sync {
         String::new()
     }
 
-    /// The command sets of which the drives below it have to know one; none where it sends block I/O.
+    /// The command sets of which the drives below it have to know one; none where it sends block I/O, or what it is sent.
     fn commands(&self) -> &'static [&'static CommandSet] {
         &[]
     }
@@ -76,13 +77,9 @@ pub trait LayerConfig: Debug + Send + Sync {
     /// # Errors
     /// Why it cannot stand on them.
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError>;
-
-    /// Copies the layer's description into a box of its own.
-    fn clone_box(&self) -> Box<dyn LayerConfig>;
 }
 
-impl Clone for Box<dyn LayerConfig> {
-    fn clone(&self) -> Box<dyn LayerConfig> {
-        self.clone_box()
-    }
+/// The device of a layer that stands on one.
+pub(crate) fn only(below: Vec<Box<dyn Device>>, layer: &'static str) -> Result<Box<dyn Device>, LayerError> {
+    below.into_iter().next().ok_or(LayerError::NoDevice { layer })
 }

@@ -5,10 +5,10 @@
 //! [`LAYERS`].
 
 mod append;
-mod array;
 mod description;
 mod device;
 mod error;
+mod layer;
 mod layers;
 mod member;
 mod mirror;

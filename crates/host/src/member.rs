@@ -102,6 +102,10 @@ impl BlockDevice for Member {
         self.drive().command_set()
     }
 
+    fn segment_sectors(&self) -> Option<u64> {
+        self.drive().segment_sectors()
+    }
+
     fn zones(&self) -> Option<ZoneShape> {
         self.drive().zones()
     }

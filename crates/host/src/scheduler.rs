@@ -5,20 +5,16 @@
 //! A flush keeps its place: it goes when everything before it has gone, and nothing is joined across it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ssdlab_base::command_set::Merging;
-use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_base::{Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_device::Status;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
-use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Counters, Data, Payload};
 
-use crate::array::{Waits, completion as completion_of, waited_around};
-use crate::device::Again;
-use crate::layers::{Below, LayerConfig, LayerKind};
-use crate::{
-    Administration, AnswersBelow, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut,
-    Power, Traffic,
-};
+use crate::layer::{Array, Command, Ended, Io, Layer, Turn};
+use crate::layers::{Below, LayerConfig, LayerKind, only};
+use crate::{Device, LayerError, LayerMetrics, Loss};
 
 /// What the registry knows of it.
 pub(crate) const LAYER: LayerKind = LayerKind {
@@ -26,6 +22,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "the block layer's simplest I/O scheduler: first come, first served, neighbours merged",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: true,
     read,
 };
 
@@ -57,7 +54,7 @@ pub struct SchedulerConfig {
     pub merge_bytes: u64,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let depth = keys.count("depth")?;
     let merge_bytes = match keys.get("merge_size") {
         None => keys.number("merge_size")?,
@@ -66,14 +63,10 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
             _ => return Err(size.expected("whole sectors of 512 bytes, or 0 to merge nothing")),
         },
     };
-    Ok(Box::new(SchedulerConfig { depth, merge_bytes }))
+    Ok(Arc::new(SchedulerConfig { depth, merge_bytes }))
 }
 
 impl LayerConfig for SchedulerConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         Ok(below.iter().map(|below| below.sectors).sum())
     }
@@ -83,21 +76,16 @@ impl LayerConfig for SchedulerConfig {
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
-        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        let below = only(below, LAYER.name)?;
         Ok(Box::new(Scheduler::new(below, *self)))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }
 
 /// A request to the device below: one or several from above, one behind the other.
-struct Joined {
+pub(crate) struct Joined {
     request: Request,
-    first: Request,
-    /// Those that were joined to the first.
-    more: Vec<Request>,
+    /// Those from above, in order.
+    slots: Vec<u32>,
     /// The cells of all, where contents are kept.
     cells: Vec<u8>,
     /// The words of all, where they are commands of a set.
@@ -106,49 +94,32 @@ struct Joined {
 
 /// First come, first served, merging.
 pub struct Scheduler {
-    below: Box<dyn Device>,
+    io: Io<Joined, ()>,
     config: SchedulerConfig,
+    /// Sectors of a segment or zone of the device, which no request crosses.
+    segment: Option<u64>,
     waiting: VecDeque<Joined>,
-    /// By tag below.
-    dispatched: Vec<Option<Joined>>,
-    free: Vec<u32>,
-    in_device: u32,
-    outstanding: u64,
     merged: u64,
     /// Requests that wait, merged ones one by one, and the most that ever did.
     waiting_requests: u64,
     waiting_max: u64,
-    taken: Traffic,
-    sent: Traffic,
-    completions: Vec<Completion>,
-    read_data: Vec<(u32, Vec<u8>)>,
-    answers: Vec<Answer>,
-    /// Of completions, where they are recorded, and those of the device below.
-    paths: Vec<Path>,
-    paths_below: Vec<Path>,
+    /// The layer above sends commands of the device's set.
+    serves_a_set: bool,
 }
 
 impl Scheduler {
     /// A scheduler above a device.
     pub fn new(below: Box<dyn Device>, config: SchedulerConfig) -> Scheduler {
+        let segment = below.segment_sectors();
         Scheduler {
-            below,
+            segment,
+            io: Io::new(Array::new(vec![below]), true),
             config: SchedulerConfig { depth: config.depth.max(1), ..config },
             waiting: VecDeque::new(),
-            dispatched: Vec::new(),
-            free: Vec::new(),
-            in_device: 0,
-            outstanding: 0,
             merged: 0,
             waiting_requests: 0,
             waiting_max: 0,
-            taken: Traffic::default(),
-            sent: Traffic::default(),
-            completions: Vec::new(),
-            read_data: Vec::new(),
-            answers: Vec::new(),
-            paths: Vec::new(),
-            paths_below: Vec::new(),
+            serves_a_set: false,
         }
     }
 
@@ -157,8 +128,8 @@ impl Scheduler {
         self.merged
     }
 
-    fn joins(&self, last: &Joined, request: &Request, words: usize) -> bool {
-        let (before, after) = (&last.request, request);
+    fn joins(&self, last: &Joined, after: &Request, words: usize) -> bool {
+        let before = &last.request;
         matches!(after.op, Op::Read | Op::Write)
             && self.may_join(last, after, words)
             && before.op == after.op
@@ -167,8 +138,9 @@ impl Scheduler {
             && before.queue == after.queue
             && before.end() == after.sector
             && before.bytes() + after.bytes() <= self.config.merge_bytes
-            && after.end() <= self.below.sectors()
-            && (last.more.len() as u64) + 1 < PARTS_MAX
+            && after.end() <= self.capacity()
+            && self.segment.is_none_or(|sectors| before.sector / sectors == (after.end() - 1) / sectors)
+            && (last.slots.len() as u64) < PARTS_MAX
     }
 
     /// Whether the command set lets the two become one, with so many words of the second.
@@ -176,280 +148,110 @@ impl Scheduler {
         if last.request.opcode.is_block() && request.opcode.is_block() {
             return true;
         }
-        let spec = self.below.command_set().and_then(|set| set.command(request.opcode));
+        let set = self.io.array.device(0).command_set();
         last.request.opcode == request.opcode
-            && spec.is_some_and(|spec| {
+            && set.and_then(|set| set.command(request.opcode)).is_some_and(|spec| {
                 spec.merging == Merging::Neighbours && spec.words_in.allow(last.words.len() + words)
             })
     }
-
-    /// Sends what may go, and answers what completes; what completes lets more go.
-    fn work(&mut self) {
-        loop {
-            while self.in_device < self.config.depth
-                && let Some(joined) = self.waiting.pop_front()
-            {
-                self.send(joined);
-            }
-            if self.below.completions().is_empty() {
-                return;
-            }
-            self.collect();
-        }
-    }
-
-    fn send(&mut self, mut joined: Joined) {
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.dispatched.push(None);
-            self.dispatched.len() as u32 - 1
-        });
-        self.waiting_requests -= 1 + joined.more.len() as u64;
-        joined.request.tag = tag;
-        joined.request.at = self.below.now();
-        let (request, cells) = (joined.request, std::mem::take(&mut joined.cells));
-        let words = std::mem::take(&mut joined.words);
-        self.dispatched[tag as usize] = Some(joined);
-        self.in_device += 1;
-        let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(&cells) };
-        self.below.submit_command(&request, Payload { data, words: &words });
-    }
-
-    /// Takes what has completed below, and gives each part its own answer.
-    fn collect(&mut self) {
-        let mut completions = std::mem::take(self.below.completions());
-        let mut read = std::mem::take(self.below.read_data());
-        let mut answers = AnswersBelow::take(&mut *self.below);
-        self.below.take_paths(&mut self.paths_below);
-        let mut paths_below = self.paths_below.drain(..);
-        for completion in completions.drain(..) {
-            let path = paths_below.next();
-            let joined = self.dispatched[completion.tag as usize].take().expect("a tag below is in use once");
-            self.free.push(completion.tag);
-            self.in_device -= 1;
-            self.sent.add(&joined.request);
-            // What has an answer is never joined.
-            let answer = answers.of(&completion);
-            self.answers.extend(answer.map(|answer| Answer { tag: joined.first.tag, ..answer }));
-            let index = read.iter().position(|(tag, _)| *tag == completion.tag);
-            let cells = index.map(|index| read.swap_remove(index).1);
-            for (index, part) in std::iter::once(&joined.first).chain(&joined.more).enumerate() {
-                if let Some(cells) = &cells {
-                    let cell = cells.len() / joined.request.sectors.max(1) as usize;
-                    let from = (part.sector - joined.request.sector) as usize * cell;
-                    self.read_data.push((part.tag, cells[from..from + part.sectors as usize * cell].to_vec()));
-                }
-                let order = completion.order * PARTS_MAX + index as u64;
-                self.completions.push(Completion {
-                    has_answer: completion.has_answer,
-                    ..completion_of(part, completion.status, completion.at, order)
-                });
-                self.paths
-                    .extend(path.as_ref().map(|path| waited_around(part, &Waits::default(), path, completion.at)));
-                self.outstanding -= 1;
-                self.taken.add(part);
-            }
-        }
-        answers.end();
-        drop(paths_below);
-        // The allocation goes back: the device fills it again.
-        *self.below.completions() = completions;
-    }
 }
 
-impl BlockDevice for Scheduler {
-    fn sectors(&self) -> u64 {
-        self.below.sectors()
+impl Layer for Scheduler {
+    const KIND: LayerKind = LAYER;
+    type Purpose = Joined;
+    type State = ();
+
+    fn io(&self) -> &Io<Joined, ()> {
+        &self.io
     }
 
-    fn reserved_sectors(&self) -> u64 {
-        self.below.reserved_sectors()
+    fn io_mut(&mut self) -> &mut Io<Joined, ()> {
+        &mut self.io
     }
 
-    fn now(&self) -> Nanos {
-        self.below.now()
+    fn capacity(&self) -> u64 {
+        self.io.array.device(0).sectors()
     }
 
-    fn submit(&mut self, request: &Request, data: Data<'_>) {
-        self.submit_command(request, data.into());
+    /// The device below keeps the order.
+    fn extent(&self, request: &Request) -> Request {
+        Request { sectors: 0, ..*request }
     }
 
-    fn command_set(&self) -> Option<&'static CommandSet> {
-        self.below.command_set()
-    }
-
-    fn take_answers(&mut self, to: &mut Vec<Answer>) {
-        to.append(&mut self.answers);
-    }
-
-    fn take_events(&mut self, to: &mut Vec<Event>) {
-        self.below.take_events(to);
-    }
-
-    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
-        let Payload { data, words } = payload;
-        self.run_until(request.at);
-        self.outstanding += 1;
-        let cell = self.below.cell_bytes();
-        let sectors = self.below.sectors() + self.below.reserved_sectors();
-        let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
-        let cells = match request.op {
-            Op::Write if cell > 0 && in_range => data.cells(request, cell),
-            _ => Vec::new(),
-        };
-        match self.waiting.back() {
-            Some(last) if self.joins(last, request, words.len()) => {
-                let last = self.waiting.back_mut().expect("it was there");
-                last.request.sectors += request.sectors;
-                last.more.push(*request);
-                last.cells.extend_from_slice(&cells);
-                last.words.extend_from_slice(words);
-                self.merged += 1;
-            }
-            _ => {
-                let (more, words) = (Vec::new(), words.to_vec());
-                self.waiting.push_back(Joined { request: *request, first: *request, more, cells, words });
-            }
-        }
+    fn start(&mut self, slot: u32, _: Turn) {
+        let Command { request, cells, words, .. } = self.io.command(slot);
+        let (request, cells, words) = (*request, std::mem::take(cells), std::mem::take(words));
+        self.serves_a_set |= !request.opcode.is_block();
         self.waiting_requests += 1;
-        self.work();
-        self.waiting_max = self.waiting_max.max(self.waiting_requests);
+        if self.waiting.back().is_some_and(|last| self.joins(last, &request, words.len())) {
+            let last = self.waiting.back_mut().expect("it was there");
+            last.request.sectors += request.sectors;
+            last.slots.push(slot);
+            last.cells.extend_from_slice(&cells);
+            last.words.extend_from_slice(&words);
+            self.merged += 1;
+        } else {
+            self.waiting.push_back(Joined { request, slots: vec![slot], cells, words });
+        }
     }
 
-    fn next_event(&self) -> Option<Nanos> {
-        self.below.next_event()
+    fn ended(&mut self, mut part: Ended<Joined>) {
+        let (joined, completion) = (part.purpose, part.completion);
+        let cell = part.cells.as_ref().map_or(0, |cells| cells.len() / joined.request.sectors.max(1) as usize);
+        for (index, slot) in (0..).zip(joined.slots) {
+            let command = self.io.command(slot);
+            let from = (command.request.sector - joined.request.sector) as usize * cell;
+            let to = from + command.request.sectors as usize * cell;
+            command.cells = part.cells.as_ref().map_or(Vec::new(), |cells| cells[from..to].to_vec());
+            command.path.clone_from(&part.path);
+            // What has an answer is never joined.
+            command.answer = part.answer.take();
+            self.io.answer_in_order(slot, completion.status, completion.order * PARTS_MAX + index);
+        }
     }
 
-    fn run_until(&mut self, until: Nanos) {
-        // Step by step: what a completion lets in goes at that very time.
-        while let Some(at) = self.below.next_event()
-            && at <= until
+    /// Sends what may go.
+    fn proceed(&mut self) -> bool {
+        while self.io.array.in_flight(0) < u64::from(self.config.depth)
+            && let Some(mut joined) = self.waiting.pop_front()
         {
-            self.below.run_until(at);
-            self.work();
+            self.waiting_requests -= joined.slots.len() as u64;
+            let (cells, words) = (std::mem::take(&mut joined.cells), std::mem::take(&mut joined.words));
+            self.io.array.send_of_set(0, joined.request, &cells, &words, joined);
         }
-        self.below.run_until(until);
-        self.work();
-    }
-
-    fn run_to_completion(&mut self, until: Nanos) -> bool {
-        while self.completions.is_empty() {
-            if !self.below.run_to_completion(until) {
-                return false;
-            }
-            if self.below.completions().is_empty() {
-                // An event for the host.
-                return true;
-            }
-            self.work();
+        if !self.io.array.any_has_ended() {
+            self.waiting_max = self.waiting_max.max(self.waiting_requests);
         }
-        true
+        false
     }
 
-    fn outstanding(&self) -> u64 {
-        self.outstanding
-    }
-
-    fn completions(&mut self) -> &mut Vec<Completion> {
-        &mut self.completions
-    }
-
-    fn take_paths(&mut self, to: &mut Vec<Path>) {
-        to.append(&mut self.paths);
-    }
-
-    fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
-        &mut self.read_data
-    }
-
-    fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
-        self.below.mapped_run(sector, end)
-    }
-
-    fn order_stride(&self) -> u64 {
-        self.below.order_stride() * PARTS_MAX
-    }
-
-    fn cell_bytes(&self) -> usize {
-        self.below.cell_bytes()
-    }
-}
-
-impl Administration for Scheduler {
-    fn identify(&self) -> Identity {
-        self.below.identify()
-    }
-
-    fn layers(&self) -> Vec<LayerMetrics> {
-        let SchedulerConfig { depth, merge_bytes } = self.config;
-        let configuration = [("depth", depth.to_string()), ("merge_size", format_size(merge_bytes))];
-        let figures = [("merged_requests", self.merged as f64), ("waiting_max", self.waiting_max as f64)];
-        let own = LayerMetrics {
-            kind: LAYER.name.to_string(),
-            configuration: configuration.map(|(key, value)| (key.to_string(), value)).into(),
-            taken: self.taken,
-            sent: self.sent,
-            below: self.below.taken(),
-            figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
-            ..LayerMetrics::default()
-        };
-        std::iter::once(own).chain(self.below.layers()).collect()
-    }
-
-    fn set_timed(&mut self, timed: bool) {
-        self.below.set_timed(timed);
-    }
-
-    fn record_paths(&mut self, on: bool) {
-        self.below.record_paths(on);
-    }
-
-    fn taken(&self) -> Traffic {
-        self.taken
-    }
-
-    fn parts(&self) -> Vec<Part<'_>> {
-        self.below.parts()
-    }
-
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.below.parts_mut()
-    }
-
-    fn reset_statistics(&mut self) {
-        self.below.reset_statistics();
-        (self.merged, self.waiting_max) = (0, 0);
-        (self.taken, self.sent) = (Traffic::default(), Traffic::default());
-    }
-
-    fn counters(&self) -> Counters {
-        self.below.counters()
-    }
-}
-
-impl Power for Scheduler {
-    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
-        let loss = self.below.cut(part, again);
-        self.work();
+    /// A layer that knows the device's set counts on it that what it has sent ends with the power, and sends it again as the device
+    /// is then. It does not look at the order of effect.
+    fn power_lost(&mut self, _: usize, loss: Loss) -> Loss {
+        if self.serves_a_set {
+            let waiting: Vec<u32> = self.waiting.drain(..).flat_map(|joined| joined.slots).collect();
+            waiting.into_iter().for_each(|slot| drop(self.io.answer(slot, Status::Aborted)));
+            self.waiting_requests = 0;
+        }
         loss
     }
 
-    fn close(&mut self) {
-        self.below.close();
+    fn metrics(&self) -> LayerMetrics {
+        let SchedulerConfig { depth, merge_bytes } = self.config;
+        let configuration = [("depth", depth.to_string()), ("merge_size", format_size(merge_bytes))];
+        let figures = [("merged_requests", self.merged as f64), ("waiting_max", self.waiting_max as f64)];
+        LayerMetrics {
+            configuration: configuration.map(|(key, value)| (key.to_string(), value)).into(),
+            figures: figures.map(|(key, value)| (key.to_string(), value)).into(),
+            ..LayerMetrics::default()
+        }
     }
 
-    fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.below.into_members()
+    fn reset_counts(&mut self) {
+        (self.merged, self.waiting_max) = (0, 0);
     }
 
-    fn persist(&mut self) -> bool {
-        self.below.persist()
-    }
-
-    fn forget(&mut self) {
-        self.below.forget();
-    }
-
-    fn broken_image(&self) -> Option<String> {
-        self.below.broken_image()
+    fn stride(&self) -> u64 {
+        self.io.array.device(0).order_stride() * PARTS_MAX
     }
 }

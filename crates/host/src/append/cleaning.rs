@@ -11,8 +11,8 @@ use super::config::Cleaning;
 use super::layout::{LOST, NOWHERE};
 use super::log::Entry;
 use super::space::{For, State};
-use super::{Append, COPY_READ, COPY_WRITE, KIND, READS, is_void};
-use crate::array::Ended;
+use super::{Append, Purpose, READS, is_void};
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// Writes of cleaning that paced cleaning may lag behind before the host is held back.
@@ -189,35 +189,34 @@ impl Append {
             self.read_of_copy(number, sent, run[0].from, run.len());
             (sent, reads) = (sent + run.len(), reads + 1);
         }
-        self.copies.get(number).reads = reads;
+        self.copies.get_mut(number).reads = reads;
     }
 
     /// Sends the read of consecutive places for units of a copy, from its unit number `first` on.
-    fn read_of_copy(&mut self, number: u32, first: usize, place: u32, count: usize) {
+    fn read_of_copy(&mut self, copy: u32, first: usize, place: u32, count: usize) {
         let read = Request::new(Op::Read, self.layout.sector_of(place), count as u64 * self.layout.per_unit);
-        self.read_places(read, COPY_READ << KIND | (first as u64) << 32 | u64::from(number));
+        self.read_places(read, Purpose::CopyRead { copy, first });
     }
 
     /// A read of a copy has ended.
-    pub(super) fn copy_read_ended(&mut self, part: &Ended) {
+    pub(super) fn copy_read_ended(&mut self, part: &Ended<Purpose>, number: u32, first: usize) {
         self.read_ended(&part.request);
-        let (number, first) = (part.owner as u32, (part.owner >> 32 & 0xfff_ffff) as usize);
         let unit_cells = self.unit_cells();
         let is_given_up = self.victim.as_ref().is_none_or(|victim| victim.is_given_up);
-        let copy = self.copies.get(number);
+        let copy = self.copies.get_mut(number);
         match (&part.cells, part.completion.status) {
             (Some(cells), Status::Success) => copy.cells[first * unit_cells..][..cells.len()].copy_from_slice(cells),
             (None, Status::Success) if unit_cells == 0 => {}
             _ if is_given_up => {}
-            (None, Status::Success) => return self.read_places(part.request, part.owner),
-            (_, Status::Aborted) => return self.read_places(part.request, part.owner),
+            (None, Status::Success) => return self.read_places(part.request, part.purpose),
+            (_, Status::Aborted) => return self.read_places(part.request, part.purpose),
             _ if copy.failures < READS => {
                 copy.failures += 1;
-                return self.read_places(part.request, part.owner);
+                return self.read_places(part.request, part.purpose);
             }
             _ => self.lose(number, first, part.request.sectors),
         }
-        let copy = self.copies.get(number);
+        let copy = self.copies.get_mut(number);
         copy.reads -= 1;
         if copy.reads == 0 {
             self.continue_copy(number);
@@ -246,7 +245,7 @@ impl Append {
     /// Units cannot be read: their reads fail from now on. Where one of several cannot be, each is read alone.
     fn lose(&mut self, number: u32, first: usize, sectors: u64) {
         let count = (sectors / self.layout.per_unit) as usize;
-        let copy = self.copies.get(number);
+        let copy = self.copies.get_mut(number);
         copy.failures = 0;
         let at = copy.first as usize + first;
         let victim = self.victim.as_ref().expect("a segment is cleaned");
@@ -264,19 +263,19 @@ impl Append {
 
     /// All of a copy is read.
     fn write_copy(&mut self, number: u32) {
-        let units = self.copies.get(number).count;
+        let units = self.copies.get_mut(number).count;
         let Some((to, count)) = self.take_places(For::Cleaning, units) else {
             self.parked.push(number);
             return;
         };
         let unit_cells = self.unit_cells();
-        let copy = self.copies.get(number);
+        let copy = self.copies.get_mut(number);
         (copy.to, copy.count) = (to, count);
         let first = copy.first + count;
         let rest = copy.cells.split_off(count as usize * unit_cells);
         let cells = std::mem::take(&mut copy.cells);
-        self.append(to, count, 0, &cells, COPY_WRITE << KIND | u64::from(number));
-        self.copies.get(number).cells = cells;
+        self.append(to, count, 0, &cells, Purpose::CopyWrite(number));
+        self.copies.get_mut(number).cells = cells;
         if count < units {
             // The rest goes to the next segment, and behind this: only the last segment of cleaning is written in part.
             let rest = Copy { first, count: units - count, cells: rest, reads: 0, failures: 0, to: 0 };
@@ -287,11 +286,10 @@ impl Append {
     }
 
     /// A write of a copy has ended.
-    pub(super) fn copy_write_ended(&mut self, part: &Ended) {
-        let number = part.owner as u32;
-        let to = self.copies.get(number).to;
+    pub(super) fn copy_write_ended(&mut self, status: Status, number: u32) {
+        let to = self.copies.get_mut(number).to;
         self.append_ended(to);
-        match part.completion.status {
+        match status {
             Status::Success => {}
             status if is_void(status) => {
                 self.space.close_segment(self.layout.segment_of(to));

@@ -3,34 +3,18 @@
 use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::path::{Part, Path};
-use ssdlab_device::{Data, Status};
+use ssdlab_device::Status;
 
-use super::Append;
 use super::layout::NOWHERE;
 use super::log::Entry;
 use super::writes::{Span, Write};
-use crate::array::{Turn, Waits, completion, path_of, units_of, whole_units_of, widened};
+use super::{Append, units_of, whole_units_of};
+use crate::layer::Turn;
 use crate::seeded::{LayerBug, seeded};
 
-/// An order of effect that was not given yet.
-const UNNUMBERED: u64 = u64::MAX;
-
-/// A command from above.
-pub(super) struct Command {
-    pub(super) request: Request,
-    /// Its place in the order of arrival.
-    pub(super) number: u64,
-    pub(super) order: u64,
-    /// What a write brings, or a read has found.
-    pub(super) cells: Vec<u8>,
-    /// Commands below that have not ended.
-    pub(super) left: u32,
-    pub(super) status: Status,
-    pub(super) path: Option<Path>,
-    pub(super) waits: Waits,
-    /// Where the parts of a read begin in it, in sectors.
-    pub(super) parts: Vec<u64>,
+/// What the layer notes of a command.
+#[derive(Default)]
+pub(crate) struct State {
     /// Units that are to be written, and have no place.
     pub(super) spans: Vec<Span>,
     /// Units that it covers in part, and the rest could not be read.
@@ -46,7 +30,7 @@ pub(super) struct Command {
     pub(super) held: Vec<Write>,
 }
 
-impl Command {
+impl State {
     /// Whether it ends with what is below, and with commands that do.
     const fn is_underway(&self) -> bool {
         self.has_begun && self.spans.is_empty()
@@ -54,74 +38,22 @@ impl Command {
 }
 
 impl Append {
-    pub(super) fn command(&mut self, slot: u32) -> &mut Command {
-        self.commands.get(slot)
-    }
-
-    /// A command arrives, and begins unless one before it is on the same units.
-    pub(super) fn arrive(&mut self, request: Request, data: Data<'_>) {
-        self.numbers += 1;
-        let cells = if self.cell > 0 && request.op == Op::Write { data.cells(&request, self.cell) } else { Vec::new() };
-        let number = self.numbers;
-        let slot = self.commands.put(Command {
-            request,
-            number,
-            order: UNNUMBERED,
-            cells,
-            left: 0,
-            status: Status::Success,
-            path: None,
-            waits: Waits::default(),
-            parts: Vec::new(),
-            spans: Vec::new(),
-            unreadable: Vec::new(),
-            failures: 0,
-            has_begun: false,
-            is_early: false,
-            awaits_turn: false,
-            held: Vec::new(),
-        });
-        // A write of whole units needs nothing of what earlier commands do, so it may be sent before they have ended.
-        let passes = request.op == Op::Write && self.units_of(&request) == self.whole_units_of(&request);
-        match self.overlaps.add_passing(number, slot, &self.whole(&request), passes) {
-            Turn::Free => self.begin(slot),
-            Turn::Passes => self.begin_early(slot),
-            Turn::Waits => {
-                self.counts.waited_for_overlaps += 1;
-                let wait = self.array.wait(Part::LayerOverlap);
-                self.command(slot).waits.begin(wait);
-            }
-        }
-    }
-
-    /// What a command may do now, because of earlier ones on the same units.
-    pub(super) fn turn(&mut self, slot: u32) -> Turn {
-        let Command { number, request, .. } = *self.command(slot);
-        self.overlaps.turn(number, &self.whole(&request))
-    }
-
     /// Later writes may pass a command that waits for no room: what they hold meanwhile, it does not need.
     pub(super) fn update_passing(&mut self, slot: u32) {
-        let command = self.command(slot);
-        let (number, request, is_underway) = (command.number, command.request, command.is_underway());
-        self.overlaps.set_passable(number, &self.whole(&request), is_underway);
+        let is_underway = self.io.command(slot).state.is_underway();
+        self.io.set_passable(slot, is_underway);
     }
 
     /// Whether what a write brought must wait for earlier ones to take effect.
     pub(super) fn must_hold(&mut self, slot: u32) -> bool {
-        self.command(slot).is_early && self.turn(slot) != Turn::Free && !seeded(LayerBug::LaterWriteFirst)
+        self.io.command(slot).state.is_early && self.io.turn(slot) != Turn::Free && !seeded(LayerBug::LaterWriteFirst)
     }
 
     /// Begins a write before earlier ones on the same units have ended.
-    fn begin_early(&mut self, slot: u32) {
+    pub(super) fn begin_early(&mut self, slot: u32) {
         self.counts.sent_early += 1;
-        self.command(slot).is_early = true;
+        self.io.command(slot).state.is_early = true;
         self.begin(slot);
-    }
-
-    /// The request, as wide as the units that it touches.
-    pub(super) fn whole(&self, request: &Request) -> Request {
-        widened(request, self.layout.per_unit)
     }
 
     /// Units that a request touches, if only in part.
@@ -134,31 +66,20 @@ impl Append {
         whole_units_of(request, self.layout.per_unit)
     }
 
-    /// Begins what no longer waits for others on the same units, and ends what is written and waited for them.
-    pub(super) fn begin_ready(&mut self) {
-        while let Some(slot) = self.overlaps.next_ready() {
-            let turn = self.turn(slot);
-            match (turn, self.command(slot).has_begun) {
-                (Turn::Free, true) => {
-                    // Also where more of it waits for room: what it holds and replaces can be cleaned from now on.
-                    self.apply_held(slot);
-                    if self.command(slot).awaits_turn {
-                        self.finish_write(slot);
-                    }
-                }
-                (Turn::Free, false) => self.begin(slot),
-                (Turn::Passes, false) => self.begin_early(slot),
-                _ => {}
-            }
+    /// The commands before one that has begun have ended: what it holds takes effect.
+    pub(super) fn has_its_turn(&mut self, slot: u32) {
+        // Also where more of it waits for room: what it holds and replaces can be cleaned from now on.
+        self.apply_held(slot);
+        if self.io.command(slot).state.awaits_turn {
+            self.finish_write(slot);
         }
     }
 
-    /// Nothing before it is on its units.
-    fn begin(&mut self, slot: u32) {
-        let now = self.array.now();
-        let command = self.command(slot);
-        command.waits.end(now);
-        command.has_begun = true;
+    /// A command begins.
+    pub(super) fn begin(&mut self, slot: u32) {
+        self.io.end_wait(slot);
+        let command = self.io.command(slot);
+        command.state.has_begun = true;
         let request = command.request;
         match request.op {
             Op::Flush => {
@@ -174,23 +95,13 @@ impl Append {
         }
     }
 
-    /// It takes its place in the order of effect.
-    pub(super) fn take_effect(&mut self, slot: u32) {
-        let order = self.order;
-        let command = self.command(slot);
-        if command.order == UNNUMBERED {
-            command.order = order;
-            self.order += 1;
-        }
-    }
-
     /// Answers a flush or a FUA write when all that took effect before is on the drive.
     pub(super) fn answer_when_durable(&mut self, slot: u32) {
         if self.log.is_clean() || seeded(LayerBug::FlushOfNothing) && self.log.pending() == 0 {
             self.answer(slot, Status::Success);
         } else {
             if self.log.pending() == 0 {
-                self.take_effect(slot);
+                self.io.take_effect(slot);
             }
             self.log.join(slot);
         }
@@ -216,22 +127,10 @@ impl Append {
 
     /// A command is done.
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
-        self.take_effect(slot);
-        let Command { request, number, order, cells, path, waits, held, .. } = self.commands.take(slot);
+        let command = self.io.answer(slot, status);
         // What an unsuccessful write holds has no effect.
-        held.iter().for_each(|write| self.release_room(write));
-        self.overlaps.remove(number, &self.whole(&request));
-        self.has_ended |= self.overlaps.any_ready();
-        self.outstanding -= 1;
-        self.taken.add(&request);
-        if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
-            self.read_data.push((request.tag, cells));
-        }
-        let now = self.array.now();
-        if self.array.records_paths() {
-            self.paths.push(path_of(&request, &waits, path.as_ref(), now));
-        }
-        self.completions.push(completion(&request, status, now, order));
+        command.state.held.iter().for_each(|write| self.release_room(write));
+        self.has_ended |= self.io.overlaps.any_ready();
     }
 
     /// The drive takes no more writes: what waits for places ends like this.
@@ -244,7 +143,7 @@ impl Append {
         let Some(status) = self.stuck else { return };
         for slot in std::mem::take(&mut self.for_room) {
             // The others end with their last write below.
-            if self.command(slot).left == 0 {
+            if self.io.command(slot).left == 0 {
                 self.answer(slot, status);
             }
         }

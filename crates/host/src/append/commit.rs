@@ -10,8 +10,7 @@ use ssdlab_device::Status;
 
 use super::layout::{Layout, NOWHERE};
 use super::log::{self, Entry, LAST, Position, WHOLE, entries_in, mapped_in};
-use super::{Append, COMMIT, KIND, MAP, is_void};
-use crate::array::Ended;
+use super::{Append, Purpose, is_void};
 use crate::seeded::{LayerBug, seeded};
 
 /// Log blocks of one write at most, and writes of a checkpoint in flight.
@@ -205,7 +204,7 @@ impl Append {
         if parts.is_empty() {
             parts.push(&[]);
         }
-        let (last, keeps_contents) = (parts.len() - 1, self.cell > 0);
+        let (last, keeps_contents) = (parts.len() - 1, self.io.cell > 0);
         let mut next = at;
         let block = |(index, part): (usize, &&[Entry])| {
             let flags = if index == last { flags } else { 0 };
@@ -215,9 +214,9 @@ impl Append {
         };
         let blocks: Vec<Vec<u64>> = parts.iter().enumerate().map(block).collect();
         let joined = std::mem::take(&mut self.log.joining);
-        joined.iter().for_each(|slot| self.take_effect(*slot));
+        joined.iter().for_each(|slot| self.io.take_effect(*slot));
         let cleaned = std::mem::take(&mut self.cleaned);
-        let writes = self.send_blocks(area, at.block, &blocks, COMMIT << KIND);
+        let writes = self.send_blocks(area, at.block, &blocks, Purpose::Commit);
         self.counts.commits += 1;
         self.counts.log_blocks += blocks.len() as u64;
         self.log.commit = Some(Commit { writes, failed: None, joined, cleaned, switches });
@@ -225,7 +224,7 @@ impl Append {
     }
 
     /// Sends blocks one behind the other, without words where contents are not kept; gives back with how many writes.
-    fn send_blocks(&mut self, area: u32, first: u32, blocks: &[Vec<u64>], owner: u64) -> u32 {
+    fn send_blocks(&mut self, area: u32, first: u32, blocks: &[Vec<u64>], purpose: Purpose) -> u32 {
         let (mut writes, mut sent) = (0, 0);
         while sent < blocks.len() as u32 {
             let place = self.layout.block_place(area, first + sent);
@@ -237,7 +236,7 @@ impl Append {
                 let sector = self.layout.sector_of(self.layout.block_place(area, first + index));
                 self.put_cells(sector, words, &mut cells);
             }
-            self.send(Request::new(Op::Write, sector, u64::from(count) * self.layout.per_unit), &cells, owner);
+            self.send(Request::new(Op::Write, sector, u64::from(count) * self.layout.per_unit), &cells, purpose);
             (writes, sent) = (writes + 1, sent + count);
         }
         writes
@@ -245,7 +244,7 @@ impl Append {
 
     /// A block as the sectors of the drive. Where the drive keeps a stamp of a sector alone, it is told what the stamp means.
     fn put_cells(&mut self, sector: u64, words: &[u64], cells: &mut Vec<u8>) {
-        match self.cell {
+        match self.io.cell {
             0 => {}
             512 => cells.extend(words.iter().flat_map(|word| word.to_le_bytes())),
             cell => {
@@ -254,17 +253,17 @@ impl Append {
                     cells.extend_from_slice(&stamp.to_le_bytes());
                     cells.resize(cells.len() + cell - 8, 0);
                 }
-                self.array.device_mut(0).keep_meaning(sector, stamp, words);
+                self.io.array.device_mut(0).keep_meaning(sector, stamp, words);
             }
         }
     }
 
     /// A write of a commit has ended.
-    pub(super) fn commit_write_ended(&mut self, part: &Ended) {
+    pub(super) fn commit_write_ended(&mut self, status: Status) {
         let commit = self.log.commit.as_mut().expect("a commit is on its way");
         commit.writes -= 1;
-        if part.completion.status != Status::Success {
-            commit.failed = Some(part.completion.status);
+        if status != Status::Success {
+            commit.failed = Some(status);
         }
         if commit.writes > 0 {
             return;
@@ -319,7 +318,7 @@ impl Append {
 
     /// Writes pages of the map, as many as may be in flight. A page that names no place is left out.
     pub(super) fn write_map(&mut self) {
-        let (words, pages, keeps_contents) = (self.layout.words(), self.layout.map_pages(), self.cell > 0);
+        let (words, pages, keeps_contents) = (self.layout.words(), self.layout.map_pages(), self.io.cell > 0);
         let per_page = mapped_in(words) as u32;
         while let Some(checkpoint) = &mut self.log.checkpoint {
             if checkpoint.is_void || checkpoint.writes >= MOST_WRITES || checkpoint.page == pages {
@@ -340,16 +339,16 @@ impl Append {
             }
             let area = checkpoint.area;
             self.counts.map_blocks += blocks.len() as u64;
-            let writes = self.send_blocks(area, at, &blocks, MAP << KIND);
+            let writes = self.send_blocks(area, at, &blocks, Purpose::Map);
             self.log.checkpoint.as_mut().expect("it is on its way").writes += writes;
         }
     }
 
     /// A write of the checkpoint has ended.
-    pub(super) fn map_write_ended(&mut self, part: &Ended) {
+    pub(super) fn map_write_ended(&mut self, status: Status) {
         let checkpoint = self.log.checkpoint.as_mut().expect("a checkpoint is on its way");
         checkpoint.writes -= 1;
-        match part.completion.status {
+        match status {
             Status::Success => {}
             status if is_void(status) => checkpoint.is_void = true,
             status => self.stop_writing(status),

@@ -1,6 +1,7 @@
 //! The layer's keys in descriptions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ssdlab_base::{CommandSet, format_size};
 use ssdlab_device::Pacing;
@@ -9,7 +10,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, 
 use super::Append;
 use super::layout::Layout;
 use super::target::SETS;
-use crate::layers::{Below, LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind, only};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -18,6 +19,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "a block device on append-only segments or zones: page map, cleaning and journal in the host",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: false,
     read,
 };
 
@@ -95,8 +97,8 @@ pub struct AppendConfig {
     pub copy_size: u64,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
-    Ok(Box::new(AppendConfig {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
+    Ok(Arc::new(AppendConfig {
         over_provisioning: keys.count("over_provisioning")?,
         cleaning: keys.choice("cleaning")?,
         free_segments: keys.count("free_segments")?,
@@ -123,10 +125,6 @@ impl AppendConfig {
 }
 
 impl LayerConfig for AppendConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         let below = below.first().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
         Layout::new(below, self).map(|layout| u64::from(layout.units) * layout.per_unit)
@@ -137,11 +135,7 @@ impl LayerConfig for AppendConfig {
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
-        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        let below = only(below, LAYER.name)?;
         Ok(Box::new(Append::new(below, *self)?))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }

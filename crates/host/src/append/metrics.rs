@@ -23,7 +23,6 @@ pub(super) struct Counts {
     pub(super) sent_early: u64,
     pub(super) trims: u64,
     pub(super) units_read_for_parts: u64,
-    pub(super) waited_for_overlaps: u64,
     pub(super) waited_for_room: u64,
     pub(super) written_units: u64,
 }
@@ -61,7 +60,7 @@ impl Append {
             ("trims", counts.trims as f64),
             ("units", f64::from(self.layout.units)),
             ("units_read_for_parts", counts.units_read_for_parts as f64),
-            ("waited_for_overlaps", counts.waited_for_overlaps as f64),
+            ("waited_for_overlaps", self.io.waited_for_overlaps as f64),
             ("waited_for_room", counts.waited_for_room as f64),
             ("write_amplification", ratio(counts.copied_units + counts.log_blocks + counts.map_blocks)),
             ("write_amplification_data", ratio(counts.copied_units)),

@@ -25,7 +25,6 @@ mod cleaning;
 mod command;
 mod commit;
 mod config;
-mod device;
 mod layout;
 mod log;
 mod map;
@@ -33,7 +32,6 @@ mod metrics;
 mod partial_units;
 mod reads;
 mod recovery;
-mod slots;
 mod space;
 mod target;
 mod unreadable;
@@ -41,38 +39,54 @@ mod writes;
 
 use std::collections::VecDeque;
 
-use ssdlab_base::{Nanos, Request};
-use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Status};
+use ssdlab_base::{Op, Request};
+use ssdlab_device::Status;
 
-use crate::array::{Array, Ended, Overlaps};
+use crate::layer::{Array, Ended, Engine, Io, Layer, Slots, Turn, units_of, whole_units_of, widened};
 use crate::layers::Below;
-use crate::{LayerError, Traffic};
+use crate::{Device, Identity, LayerError, LayerKind, LayerMetrics, Loss, Traffic};
 
 use cleaning::{Copy, Moved, Victim};
-use command::Command;
+use command::State;
 use commit::Log;
 pub(crate) use config::LAYER;
 pub use config::{AppendConfig, Cleaning};
 use layout::{LOST, Layout};
 use map::Map;
 use metrics::Counts;
-use slots::Slots;
 use space::Space;
 use target::{Reported, Target};
 use unreadable::Lost;
 use writes::Write;
 
-/// Whose a command below is, in the bits above the number of it.
-const KIND: u32 = 60;
-const READ: u64 = 0;
-const EDGE: u64 = 1;
-const WRITE: u64 = 2;
-const COPY_READ: u64 = 3;
-const COPY_WRITE: u64 = 4;
-const COMMIT: u64 = 5;
-const MAP: u64 = 6;
-const TRIM: u64 = 7;
+/// What a command below is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// A part of a read.
+    Read {
+        slot: u32,
+        part: usize,
+    },
+    /// The read of a unit that a change covers in part: the last of the change's units, or the first.
+    Edge {
+        slot: u32,
+        is_last: bool,
+    },
+    /// A write, by its number.
+    Write(u32),
+    /// A read of a copy, for its units from `first` on.
+    CopyRead {
+        copy: u32,
+        first: usize,
+    },
+    /// The write of a copy.
+    CopyWrite(u32),
+    Commit,
+    /// Pages of the map, for a checkpoint.
+    Map,
+    /// A TRIM, or what zones have in its place; also what makes a zone full.
+    Trim,
+}
 
 /// How often a unit is read again before it counts as lost.
 const READS: u32 = 8;
@@ -84,17 +98,13 @@ const fn is_void(status: Status) -> bool {
 
 /// The layer.
 pub struct Append {
-    array: Array,
+    io: Io<Purpose, State>,
     target: Target,
     config: AppendConfig,
     layout: Layout,
-    /// Bytes kept of a sector.
-    cell: usize,
     /// Units of a write of cleaning at most.
     copy_units: u32,
 
-    commands: Slots<Command>,
-    overlaps: Overlaps,
     /// Commands that wait for places.
     for_room: VecDeque<u32>,
     /// A command on which others may wait has ended, or taken effect.
@@ -119,15 +129,7 @@ pub struct Append {
     /// The drive takes no more writes.
     stuck: Option<Status>,
 
-    numbers: u64,
-    order: u64,
-    outstanding: u64,
-    taken: Traffic,
     counts: Counts,
-    completions: Vec<Completion>,
-    read_data: Vec<(u32, Vec<u8>)>,
-    paths: Vec<Path>,
-    ended: Vec<Ended>,
 }
 
 impl Append {
@@ -135,10 +137,9 @@ impl Append {
     ///
     /// # Errors
     /// The drive has too few segments, does not give back what the layer keeps, or has data that no such layer wrote.
-    pub fn new(below: Box<dyn crate::Device>, config: AppendConfig) -> Result<Append, LayerError> {
+    pub fn new(below: Box<dyn Device>, config: AppendConfig) -> Result<Append, LayerError> {
         let (unit_bytes, cell) = (below.identify().unit_bytes, below.cell_bytes());
         let mut array = Array::new(vec![below]);
-        array.advance(array.now());
         let (target, segments) = Target::report(&mut array)?;
         let (segment, most_active) = (target.segment_sectors(), target.limit());
         let below = Below { sectors: segment * segments.len() as u64, unit_bytes, segment: Some(segment), most_active };
@@ -152,12 +153,9 @@ impl Append {
         }
         let space = Space::new(&layout, |segment| map.valid(segment) > 0);
         let mut layer = Append {
-            array,
+            io: Io::new(array, false),
             target,
-            cell,
             copy_units: ((config.copy_size / u64::from(unit_bytes)) as u32).max(1),
-            commands: Slots::new(),
-            overlaps: Overlaps::default(),
             for_room: VecDeque::new(),
             has_ended: false,
             writes: Slots::new(),
@@ -173,15 +171,7 @@ impl Append {
             to_trim: Vec::new(),
             log: Log::found(found.area, found.serial, found.newest),
             stuck: None,
-            numbers: 0,
-            order: 0,
-            outstanding: 0,
-            taken: Traffic::default(),
             counts: Counts::default(),
-            completions: Vec::new(),
-            read_data: Vec::new(),
-            paths: Vec::new(),
-            ended: Vec::new(),
             config,
             layout,
         };
@@ -191,7 +181,7 @@ impl Append {
         layer.work();
         layer.come_to_rest();
         layer.counts = Counts::default();
-        layer.array.sent = Traffic::default();
+        layer.io.array.sent = Traffic::default();
         Ok(layer)
     }
 
@@ -225,46 +215,19 @@ impl Append {
         for segment in segments {
             if let Some(finish) = self.target.finish(segment) {
                 self.counts.finished_segments += 1;
-                self.send(finish, &[], TRIM << KIND);
+                self.send(finish, &[], Purpose::Trim);
             }
         }
     }
 
     /// Sends a command below, whose sectors are those of the layout if it is block I/O.
-    fn send(&mut self, request: Request, cells: &[u8], owner: u64) {
-        self.array.send(0, self.target.addressed(request), cells, owner);
+    fn send(&mut self, request: Request, cells: &[u8], purpose: Purpose) {
+        self.io.array.send(0, self.target.addressed(request), cells, purpose);
     }
 
     /// Bytes kept of a unit.
     const fn unit_cells(&self) -> usize {
-        self.layout.per_unit as usize * self.cell
-    }
-
-    /// A command below has ended.
-    fn part_ended(&mut self, part: Ended) {
-        let part = Ended { request: self.target.located(part.request), ..part };
-        self.target.check(part.completion.status);
-        match part.owner >> KIND {
-            READ => self.read_part_ended(part),
-            EDGE => self.edge_ended(part),
-            WRITE => self.write_ended(part),
-            COPY_READ => self.copy_read_ended(&part),
-            COPY_WRITE => self.copy_write_ended(&part),
-            COMMIT => self.commit_write_ended(&part),
-            MAP => self.map_write_ended(&part),
-            _ => match part.completion.status {
-                Status::Success => {}
-                status if is_void(status) => {}
-                status => self.stop_writing(status),
-            },
-        }
-    }
-
-    /// Runs until none of the layer's own commands is below.
-    fn come_to_rest(&mut self) {
-        while self.array.in_flight(0) > 0 {
-            assert!(self.step(Nanos::MAX), "the drive never answers a command of the layer's");
-        }
+        self.layout.per_unit as usize * self.io.cell
     }
 
     /// The power of the drive was lost: what was in flight comes back unsuccessful, and is sent again.
@@ -272,7 +235,7 @@ impl Append {
         self.space.power_was_lost();
         // Before anything is sent again: zones that lost a reset or a write are active beside those that are opened now.
         let is_active = |layer: &Append, segment| {
-            layer.target.look(layer.array.device(0), segment).is_some_and(|reported| reported.is_active)
+            layer.target.look(layer.io.array.device(0), segment).is_some_and(|reported| reported.is_active)
         };
         for segment in self.space.all_free() {
             if is_active(self, segment) {
@@ -284,36 +247,102 @@ impl Append {
         self.give_up_copies();
         self.has_ended = true;
     }
+}
 
-    /// Runs up to the next completion below, and not beyond `until`; false if there is nothing to do. Most of the drive's events
-    /// complete nothing, and the layer looks at none of them.
-    fn step(&mut self, until: Nanos) -> bool {
-        let any = self.array.run_to_completion(until) || self.array.step(until);
-        self.work();
-        any
+impl Layer for Append {
+    const KIND: LayerKind = LAYER;
+    const HOLDS_INSTANT: bool = true;
+    type Purpose = Purpose;
+    type State = State;
+
+    fn io(&self) -> &Io<Purpose, State> {
+        &self.io
     }
 
-    /// Takes what has ended below, sends what waited for it, and answers; until there is no more to do now.
-    fn work(&mut self) {
-        loop {
-            let mut ended = std::mem::take(&mut self.ended);
-            self.array.take(&mut ended);
-            let any = !ended.is_empty();
-            for part in ended.drain(..) {
-                self.part_ended(part);
-            }
-            self.ended = ended;
-            self.give_up();
-            self.clean();
-            self.commit_if_due();
-            self.write_map();
-            self.trim_cleaned();
-            self.give_places();
-            let has_ended = std::mem::take(&mut self.has_ended);
-            self.begin_ready();
-            if !any && !has_ended && !self.has_ended && !self.array.has_ended(0) {
-                return;
-            }
+    fn io_mut(&mut self) -> &mut Io<Purpose, State> {
+        &mut self.io
+    }
+
+    fn capacity(&self) -> u64 {
+        u64::from(self.layout.units) * self.layout.per_unit
+    }
+
+    fn extent(&self, request: &Request) -> Request {
+        widened(request, self.layout.per_unit)
+    }
+
+    /// A write of whole units needs nothing of what earlier commands do, so it may be sent before they have ended.
+    fn passes(&self, request: &Request) -> bool {
+        request.op == Op::Write && self.units_of(request) == self.whole_units_of(request)
+    }
+
+    fn start(&mut self, slot: u32, turn: Turn) {
+        match (turn, self.io.command(slot).state.has_begun) {
+            (Turn::Free, true) => self.has_its_turn(slot),
+            (Turn::Free, false) => self.begin(slot),
+            (Turn::Passes, false) => self.begin_early(slot),
+            (Turn::Passes | Turn::Waits, _) => {}
         }
+    }
+
+    fn ended(&mut self, part: Ended<Purpose>) {
+        let part = Ended { request: self.target.located(part.request), ..part };
+        let status = part.completion.status;
+        self.target.check(status);
+        match part.purpose {
+            Purpose::Read { slot, part: index } => self.read_part_ended(part, slot, index),
+            Purpose::Edge { slot, is_last } => self.edge_ended(part, slot, is_last),
+            Purpose::Write(write) => self.write_ended(part, write),
+            Purpose::CopyRead { copy, first } => self.copy_read_ended(&part, copy, first),
+            Purpose::CopyWrite(copy) => self.copy_write_ended(status, copy),
+            Purpose::Commit => self.commit_write_ended(status),
+            Purpose::Map => self.map_write_ended(status),
+            Purpose::Trim if status == Status::Success || is_void(status) => {}
+            Purpose::Trim => self.stop_writing(status),
+        }
+    }
+
+    fn proceed(&mut self) -> bool {
+        self.give_up();
+        self.clean();
+        self.commit_if_due();
+        self.write_map();
+        self.trim_cleaned();
+        self.give_places();
+        let has_ended = std::mem::take(&mut self.has_ended);
+        self.start_ready();
+        has_ended || self.has_ended
+    }
+
+    /// What was in flight is sent again.
+    fn power_lost(&mut self, _: usize, _: Loss) -> Loss {
+        self.power_was_lost();
+        Loss::Nothing
+    }
+
+    fn mapped(&self, sector: u64, end: u64) -> (bool, u64) {
+        let (per_unit, end) = (self.layout.per_unit, end.min(self.capacity()));
+        let (first, last) = ((sector / per_unit) as u32, end.div_ceil(per_unit) as u32);
+        let kind = self.map.holds(first);
+        let other = (first..last).find(|unit| self.map.holds(*unit) != kind).unwrap_or(last);
+        (kind, (u64::from(other) * per_unit).min(end))
+    }
+
+    fn expect(&mut self, requests: &[Request]) {
+        let known = requests.iter().filter(|request| request.sector < self.capacity());
+        self.map.prefetch(known.map(|request| (request.sector / self.layout.per_unit) as u32));
+    }
+
+    /// Until a flush the newest places are in the host's memory alone.
+    fn identity(&self, below: Identity) -> Identity {
+        Identity { has_write_cache: true, has_host_cache: true, ..below }
+    }
+
+    fn metrics(&self) -> LayerMetrics {
+        LayerMetrics { configuration: self.config.shown(), figures: self.figures(), ..LayerMetrics::default() }
+    }
+
+    fn reset_counts(&mut self) {
+        self.counts = Counts::default();
     }
 }

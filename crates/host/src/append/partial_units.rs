@@ -7,20 +7,20 @@ use ssdlab_device::Status;
 
 use super::layout::LOST;
 use super::writes::Span;
-use super::{Append, EDGE, KIND, READS};
-use crate::array::Ended;
+use super::{Append, Purpose, READS};
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 impl Append {
     /// A change: units that it covers in part are read first, where they hold something.
     pub(super) fn change(&mut self, slot: u32) {
-        let request = self.command(slot).request;
+        let request = self.io.command(slot).request;
         let (units, whole) = (self.units_of(&request), self.whole_units_of(&request));
         if units == whole {
-            let command = self.command(slot);
+            let command = self.io.command(slot);
             if request.op == Op::Write {
                 let cells = std::mem::take(&mut command.cells);
-                command.spans.push(Span { first: units.start, count: units.len() as u32, cells });
+                command.state.spans.push(Span { first: units.start, count: units.len() as u32, cells });
             }
             return self.place(slot);
         }
@@ -36,59 +36,56 @@ impl Append {
             _ => edges.iter().map(|unit| *unit..unit + 1).collect(),
         };
         let unit_cells = self.unit_cells();
-        let cells = std::mem::take(&mut self.command(slot).cells);
+        let cells = std::mem::take(&mut self.io.command(slot).cells);
         let spans = spans.into_iter().map(|units| {
             let mut of_span = vec![0; units.len() * unit_cells];
             if !cells.is_empty() {
-                let at = (request.sector % self.layout.per_unit) as usize * self.cell;
+                let at = (request.sector % self.layout.per_unit) as usize * self.io.cell;
                 of_span[at..][..cells.len()].copy_from_slice(&cells);
             }
             Span { first: units.start, count: units.len() as u32, cells: of_span }
         });
         let spans = spans.collect();
-        self.command(slot).spans = spans;
+        self.io.command(slot).state.spans = spans;
         edges.retain(|unit| self.map.holds(*unit));
         if edges.is_empty() || seeded(LayerBug::EdgesNotRead) {
             return self.place(slot);
         }
         let (lost, edges): (Vec<u32>, Vec<u32>) = edges.into_iter().partition(|unit| self.map.get(*unit) == LOST);
-        self.command(slot).unreadable = lost;
+        self.io.command(slot).state.unreadable = lost;
         if edges.is_empty() {
             return self.place(slot);
         }
         self.counts.units_read_for_parts += edges.len() as u64;
-        self.command(slot).left = edges.len() as u32;
+        self.io.command(slot).left = edges.len() as u32;
         for unit in edges {
             let sector = self.layout.sector_of(self.map.get(unit));
             let read = Request { queue: request.queue, ..Request::new(Op::Read, sector, self.layout.per_unit) };
             // Both edges are units of the request: one is the first.
-            let is_last = u64::from(unit != self.units_of(&request).start);
-            self.read_places(read, EDGE << KIND | is_last << 32 | u64::from(slot));
+            let is_last = unit != self.units_of(&request).start;
+            self.read_places(read, Purpose::Edge { slot, is_last });
         }
     }
 
     /// A unit that a change covers in part was read.
-    pub(super) fn edge_ended(&mut self, part: Ended) {
+    pub(super) fn edge_ended(&mut self, part: Ended<Purpose>, slot: u32, is_last: bool) {
         self.read_ended(&part.request);
-        let (slot, is_last) = (part.owner as u32, part.owner >> 32 & 1 == 1);
         match (part.cells, part.completion.status) {
             (Some(cells), Status::Success) => self.complete(slot, is_last, &cells),
-            (None, Status::Success) if self.cell == 0 => {}
-            (None, Status::Success) => return self.read_places(part.request, part.owner),
-            (_, Status::Aborted) => return self.read_places(part.request, part.owner),
-            _ if self.command(slot).failures < READS => {
-                self.command(slot).failures += 1;
-                return self.read_places(part.request, part.owner);
+            (None, Status::Success) if self.io.cell == 0 => {}
+            (None, Status::Success) => return self.read_places(part.request, part.purpose),
+            (_, Status::Aborted) => return self.read_places(part.request, part.purpose),
+            _ if self.io.command(slot).state.failures < READS => {
+                self.io.command(slot).state.failures += 1;
+                return self.read_places(part.request, part.purpose);
             }
             _ => {
-                let request = self.command(slot).request;
+                let request = self.io.command(slot).request;
                 let units = self.units_of(&request);
-                self.command(slot).unreadable.push(if is_last { units.end - 1 } else { units.start });
+                self.io.command(slot).state.unreadable.push(if is_last { units.end - 1 } else { units.start });
             }
         }
-        let command = self.command(slot);
-        command.left -= 1;
-        if command.left == 0 {
+        if self.io.command(slot).ends() {
             self.place(slot);
         }
     }
@@ -102,8 +99,8 @@ impl Append {
 
     /// A unit was written by a command: of what the command does not cover, what could not be read is lost.
     pub(super) fn record_lost(&mut self, slot: u32, unit: u32) {
-        let command = self.command(slot);
-        let (request, cannot) = (command.request, command.unreadable.contains(&unit));
+        let command = self.io.command(slot);
+        let (request, cannot) = (command.request, command.state.unreadable.contains(&unit));
         let before = self.lost.get(unit);
         if cannot || before != 0 {
             let all = u64::MAX >> (64 - self.layout.per_unit);
@@ -117,13 +114,18 @@ impl Append {
 
     /// The sectors of a unit that the command does not cover are what they were.
     fn complete(&mut self, slot: u32, is_last: bool, cells: &[u8]) {
-        let (cell, per_unit) = (self.cell, self.layout.per_unit);
-        let request = self.command(slot).request;
+        let (cell, per_unit) = (self.io.cell, self.layout.per_unit);
+        let request = self.io.command(slot).request;
         let units = self.units_of(&request);
         let unit = if is_last { units.end - 1 } else { units.start };
         let first = u64::from(unit) * per_unit;
-        let span =
-            self.command(slot).spans.iter_mut().find(|span| (span.first..span.first + span.count).contains(&unit));
+        let span = self
+            .io
+            .command(slot)
+            .state
+            .spans
+            .iter_mut()
+            .find(|span| (span.first..span.first + span.count).contains(&unit));
         let span = span.expect("a unit that is read is written");
         let at = (unit - span.first) as usize * per_unit as usize * cell;
         let of_unit = span.cells[at..].chunks_exact_mut(cell).zip(cells.chunks_exact(cell));

@@ -4,15 +4,15 @@ use ssdlab_base::Request;
 use ssdlab_device::Status;
 
 use super::layout::{LOST, NOWHERE};
-use super::{Append, KIND, READ};
-use crate::array::Ended;
+use super::{Append, Purpose};
+use crate::layer::Ended;
 
 impl Append {
     /// A read: in as few parts as there can be; what is nowhere is zeroes.
     pub(super) fn read(&mut self, slot: u32) {
-        let request = self.command(slot).request;
-        let (units, per_unit, cell) = (self.units_of(&request), self.layout.per_unit, self.cell);
-        self.command(slot).cells = vec![0; request.sectors as usize * cell];
+        let request = self.io.command(slot).request;
+        let (units, per_unit, cell) = (self.units_of(&request), self.layout.per_unit, self.io.cell);
+        self.io.command(slot).cells = vec![0; request.sectors as usize * cell];
         let mut parts = Vec::new();
         let mut unit = units.start;
         while unit < units.end {
@@ -34,11 +34,11 @@ impl Append {
         if parts.is_empty() {
             return self.answer(slot, Status::Success);
         }
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         command.left = parts.len() as u32;
         command.parts = parts.iter().map(|(offset, _)| *offset).collect();
         for (index, (_, part)) in parts.into_iter().enumerate() {
-            self.read_places(part, READ << KIND | (index as u64) << 32 | u64::from(slot));
+            self.read_places(part, Purpose::Read { slot, part: index });
         }
     }
 
@@ -56,28 +56,24 @@ impl Append {
     }
 
     /// A part of a read has ended.
-    pub(super) fn read_part_ended(&mut self, part: Ended) {
+    pub(super) fn read_part_ended(&mut self, part: Ended<Purpose>, slot: u32, index: usize) {
         self.read_ended(&part.request);
-        let (slot, index) = (part.owner as u32, (part.owner >> 32 & 0xfff_ffff) as usize);
-        let cell = self.cell;
+        let cell = self.io.cell;
         match (part.cells, part.completion.status) {
             (Some(cells), Status::Success) => {
-                let command = self.command(slot);
-                let at = command.parts[index] as usize * cell;
-                command.cells[at..][..cells.len()].copy_from_slice(&cells);
+                self.io.command(slot).fill(index, cells, cell);
             }
             (None, Status::Success) if cell == 0 => {}
             // A power cut took what it had read, or kept it from reading.
-            (None, Status::Success) => return self.read_places(part.request, part.owner),
-            (_, Status::Aborted) => return self.read_places(part.request, part.owner),
+            (None, Status::Success) => return self.read_places(part.request, part.purpose),
+            (_, Status::Aborted) => return self.read_places(part.request, part.purpose),
             // The map names what is not there.
-            (_, Status::Refused(_)) => self.command(slot).status = Status::UncorrectableRead,
-            (_, status) => self.command(slot).status = status,
+            (_, Status::Refused(_)) => self.io.command(slot).status = Status::UncorrectableRead,
+            (_, status) => self.io.command(slot).status = status,
         }
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         command.path = part.path.or(command.path.take());
-        command.left -= 1;
-        if command.left == 0 {
+        if command.ends() {
             let status = command.status;
             self.answer(slot, status);
         }

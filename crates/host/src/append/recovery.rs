@@ -10,7 +10,7 @@ use super::log::{self, Entry, LAST, Position, Says, WHOLE};
 use super::target::{Reported, Target};
 use super::unreadable::Lost;
 use crate::LayerError;
-use crate::array::Array;
+use crate::layer::Array;
 
 /// Units that are read at once.
 const MOST_UNITS: u32 = 128;
@@ -29,7 +29,7 @@ pub(super) struct Found {
 
 /// Reads what the drive, which keeps `cell` bytes of a sector, has of the map. A drive that keeps no contents counts as new.
 pub(super) fn find(
-    array: &mut Array,
+    array: &mut Array<()>,
     target: Target,
     layout: &Layout,
     segments: &[Reported],
@@ -64,7 +64,7 @@ pub(super) fn find(
 }
 
 struct Reader<'a> {
-    array: &'a mut Array,
+    array: &'a mut Array<()>,
     target: Target,
     layout: &'a Layout,
     segments: &'a [Reported],
@@ -139,7 +139,8 @@ impl Reader<'_> {
         let mut attempts = 0;
         let cells = loop {
             let read = Request::new(Op::Read, sector, u64::from(count) * per_unit);
-            match self.array.alone(self.target.addressed(read), &[])? {
+            let part = self.array.alone(0, self.target.addressed(read), &[], &[])?;
+            match (part.completion.status, part.cells) {
                 (Status::Success, Some(cells)) => break cells,
                 // A power cut may have left a gap there: what is before it counts.
                 (Status::Refused(_), _) if count > 1 => count = 1,
@@ -176,9 +177,9 @@ mod tests {
     use ssdlab_flash::Contents;
 
     use super::*;
+    use crate::Member;
     use crate::append::config::{AppendConfig, Cleaning};
     use crate::layers::Below;
-    use crate::{BlockDevice as _, Member};
 
     /// A drive of 96 segments of 8 pages.
     fn member() -> Member {
@@ -224,7 +225,8 @@ mod tests {
             let cells: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let write =
                 Request::new(Op::Write, layout.sector_of(layout.block_place(0, number as u32)), layout.per_unit);
-            assert_eq!(array.alone(write, &cells).expect("an answer").0, Status::Success);
+            let part = array.alone(0, write, &cells, &[]).expect("an answer");
+            assert_eq!(part.completion.status, Status::Success);
         }
         let (_, segments) = Target::report(&mut array).expect("a report");
         let cell = array.device(0).cell_bytes();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ssdlab_base::{Op, Request};
 
 use super::layout::Layout;
-use super::{Append, KIND, TRIM};
+use super::{Append, Purpose};
 
 /// What is done with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,12 +138,12 @@ impl Append {
         Some((segment * segment_units + next, count))
     }
 
-    /// Appends units; `owner` is told of the end.
-    pub(super) fn append(&mut self, place: u32, count: u32, queue: u16, cells: &[u8], owner: u64) {
+    /// Appends units.
+    pub(super) fn append(&mut self, place: u32, count: u32, queue: u16, cells: &[u8], purpose: Purpose) {
         let segment = self.layout.segment_of(place);
         self.space.get(segment).writes += 1;
         let (sector, sectors) = (self.layout.sector_of(place), u64::from(count) * self.layout.per_unit);
-        self.send(Request { queue, ..Request::new(Op::Write, sector, sectors) }, cells, owner);
+        self.send(Request { queue, ..Request::new(Op::Write, sector, sectors) }, cells, purpose);
     }
 
     /// Such a write has ended.
@@ -152,11 +152,11 @@ impl Append {
         self.space.get(segment).writes -= 1;
     }
 
-    /// Reads units; `owner` is told of the end.
-    pub(super) fn read_places(&mut self, request: Request, owner: u64) {
+    /// Reads units.
+    pub(super) fn read_places(&mut self, request: Request, purpose: Purpose) {
         let segment = self.layout.segment_of((request.sector / self.layout.per_unit) as u32);
         self.space.get(segment).readers += 1;
-        self.send(request, &[], owner);
+        self.send(request, &[], purpose);
     }
 
     /// Such a read has ended.
@@ -183,6 +183,6 @@ impl Append {
     /// Trims segments. What is sent to them next comes behind it.
     pub(super) fn trim(&mut self, first: u32, count: u32) {
         self.counts.trims += 1;
-        self.send(self.target.free(first, count), &[], TRIM << KIND);
+        self.send(self.target.free(first, count), &[], Purpose::Trim);
     }
 }

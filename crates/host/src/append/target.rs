@@ -15,7 +15,7 @@ use ssdlab_base::{CommandSet, Op, Request};
 use ssdlab_device::Status;
 
 use super::config::LAYER;
-use crate::array::Array;
+use crate::layer::Array;
 use crate::{Device, LayerError};
 
 /// The sets of the drives that it can stand on.
@@ -62,7 +62,7 @@ impl Target {
     ///
     /// # Errors
     /// It does not say.
-    pub(super) fn report(array: &mut Array) -> Result<(Target, Vec<Reported>), LayerError> {
+    pub(super) fn report(array: &mut Array<()>) -> Result<(Target, Vec<Reported>), LayerError> {
         let unreadable = |status| LayerError::Unreadable { layer: LAYER.name, device: 0, status };
         let has_zones = array.device(0).command_set().is_some_and(|set| set.name == ZONED.name);
         let (set, opcode) = if has_zones { (&ZONED, zoned::REPORT) } else { (&SEGMENTS, segments::REPORT) };
@@ -72,8 +72,9 @@ impl Target {
             let from = all.len() as u64;
             // How many there are is in the first report.
             let asked = if from == 0 { 1 } else { MOST_REPORTED.min(count - from) };
-            let (status, answer) = array.alone_of_set(Request::of_set(spec, 0, 0), &[from, asked])?;
-            let answer = answer.filter(|_| status == Status::Success).ok_or_else(|| unreadable(status))?;
+            let part = array.alone(0, Request::of_set(spec, 0, 0), &[], &[from, asked])?;
+            let status = part.completion.status;
+            let answer = part.answer.filter(|_| status == Status::Success).ok_or_else(|| unreadable(status))?;
             (target, count) = match answer.words[..] {
                 [sectors, count, _] if !has_zones => (Some(Target::Segments(sectors)), count),
                 [size, count, write_unit, capacity, open, active] if has_zones => {

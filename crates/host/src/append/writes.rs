@@ -4,10 +4,10 @@ use ssdlab_base::Op;
 use ssdlab_device::Status;
 use ssdlab_device::path::Part;
 
-use super::command::Command;
+use super::command::State;
 use super::space::For;
-use super::{Append, KIND, WRITE, is_void};
-use crate::array::{Ended, Turn};
+use super::{Append, Purpose, is_void};
+use crate::layer::{Command, Ended, Turn};
 
 /// Consecutive units that are to be written.
 pub(super) struct Span {
@@ -34,17 +34,17 @@ impl Append {
         }
         if !self.for_room.is_empty() || !self.place_some(slot) {
             self.counts.waited_for_room += 1;
-            let wait = self.array.wait(Part::LayerSpace);
-            self.command(slot).waits.begin(wait);
+            self.io.begin_wait(slot, Part::LayerSpace);
             self.wait_for_room(slot);
         }
     }
 
     /// A command waits for places, before those that arrived later.
     fn wait_for_room(&mut self, slot: u32) {
-        let number = self.command(slot).number;
-        let later =
-            (0..self.for_room.len()).rev().take_while(|&index| self.commands.get(self.for_room[index]).number > number);
+        let number = self.io.command(slot).number;
+        let later = (0..self.for_room.len())
+            .rev()
+            .take_while(|&index| self.io.commands.get(self.for_room[index]).number > number);
         let index = later.last().unwrap_or(self.for_room.len());
         self.for_room.insert(index, slot);
     }
@@ -62,56 +62,55 @@ impl Append {
     /// Writes units of a command as far as there is room; false if some have no place.
     fn place_some(&mut self, slot: u32) -> bool {
         let unit_cells = self.unit_cells();
-        if self.command(slot).is_early {
-            match self.turn(slot) {
+        if self.io.command(slot).state.is_early {
+            match self.io.turn(slot) {
                 Turn::Free => self.apply_held(slot),
                 Turn::Passes => {}
                 Turn::Waits => return false,
             }
         }
-        while let Some(count) = self.command(slot).spans.last().map(|span| span.count) {
+        while let Some(count) = self.io.command(slot).state.spans.last().map(|span| span.count) {
             let room = self.layout.most_pending.saturating_sub(self.log.pending() + self.units_in_flight) as u32;
             let most = count.min(room).min(self.host_pages());
             if most == 0 {
                 return false;
             }
             let Some((place, count)) = self.take_places(For::Host, most) else { return false };
-            let now = self.array.now();
-            let command = self.command(slot);
-            command.waits.end(now);
+            self.io.end_wait(slot);
+            let command = self.io.command(slot);
             let queue = command.request.queue;
-            let span = command.spans.last_mut().expect("it was there");
+            let span = command.state.spans.last_mut().expect("it was there");
             let (first, rest) = (span.first, span.cells.split_off(count as usize * unit_cells));
             let cells = std::mem::replace(&mut span.cells, rest);
             span.first += count;
             span.count -= count;
             if span.count == 0 {
-                command.spans.pop();
+                command.state.spans.pop();
             }
             command.left += 1;
             self.units_in_flight += count as usize;
             self.counts.written_units += u64::from(count);
             let write = self.writes.put(Write { slot, first, count, place, cells: Vec::new() });
-            self.append(place, count, queue, &cells, WRITE << KIND | u64::from(write));
-            self.writes.get(write).cells = cells;
+            self.append(place, count, queue, &cells, Purpose::Write(write));
+            self.writes.get_mut(write).cells = cells;
         }
         self.update_passing(slot);
-        if self.command(slot).left == 0 {
+        if self.io.command(slot).left == 0 {
             self.finish_write(slot);
         }
         true
     }
 
     /// A write of a command has ended.
-    pub(super) fn write_ended(&mut self, part: Ended) {
-        let write = self.writes.take(part.owner as u32);
+    pub(super) fn write_ended(&mut self, part: Ended<Purpose>, write: u32) {
+        let write = self.writes.take(write);
         let slot = write.slot;
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         command.left -= 1;
         command.path = part.path.or(command.path.take());
         match part.completion.status {
             Status::Success if !self.must_hold(slot) => self.apply(&write),
-            Status::Success if self.turn(slot) == Turn::Passes => self.command(slot).held.push(write),
+            Status::Success if self.io.turn(slot) == Turn::Passes => self.io.command(slot).state.held.push(write),
             Status::Success => self.write_again(write),
             status if is_void(status) => {
                 self.space.close_segment(self.layout.segment_of(write.place));
@@ -120,15 +119,15 @@ impl Append {
             }
             status => {
                 self.release_room(&write);
-                self.command(slot).status = status;
+                self.io.command(slot).status = status;
                 self.stop_writing(status);
             }
         }
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         if command.left > 0 {
             return;
         }
-        if command.spans.is_empty() {
+        if command.state.spans.is_empty() {
             self.finish_write(slot);
         } else if !self.for_room.contains(&slot) {
             // With its last units it waits for places, or not at all where there will be none.
@@ -146,7 +145,7 @@ impl Append {
     fn apply(&mut self, write: &Write) {
         self.release_room(write);
         let &Write { slot, first, count, place, .. } = write;
-        let may_lose = !self.lost.is_empty() || !self.command(slot).unreadable.is_empty();
+        let may_lose = !self.lost.is_empty() || !self.io.command(slot).state.unreadable.is_empty();
         for (unit, place) in (first..).zip(place..place + count) {
             self.map_to(unit, place);
             if may_lose {
@@ -159,19 +158,19 @@ impl Append {
     fn write_again(&mut self, write: Write) {
         self.release_room(&write);
         let Write { slot, first, count, cells, .. } = write;
-        self.command(slot).spans.push(Span { first, count, cells });
+        self.io.command(slot).state.spans.push(Span { first, count, cells });
         self.update_passing(slot);
     }
 
     /// Writes that wait for others to take effect are sent again: the others may need the room that these hold.
     fn write_held_again(&mut self) {
-        let holds = |(slot, command): (u32, &Command)| (!command.held.is_empty()).then_some(slot);
-        let slots: Vec<u32> = self.commands.all().filter_map(holds).collect();
+        let holds = |(slot, command): (u32, &Command<State>)| (!command.state.held.is_empty()).then_some(slot);
+        let slots: Vec<u32> = self.io.commands.all().filter_map(holds).collect();
         for slot in slots {
-            let held = std::mem::take(&mut self.command(slot).held);
+            let held = std::mem::take(&mut self.io.command(slot).state.held);
             held.into_iter().for_each(|write| self.write_again(write));
-            if self.command(slot).left == 0 && !self.for_room.contains(&slot) {
-                self.command(slot).awaits_turn = false;
+            if self.io.command(slot).left == 0 && !self.for_room.contains(&slot) {
+                self.io.command(slot).state.awaits_turn = false;
                 self.wait_for_room(slot);
             }
         }
@@ -179,9 +178,9 @@ impl Append {
 
     /// All of a change is on the drive, and takes effect after those before it.
     pub(super) fn finish_write(&mut self, slot: u32) {
-        if self.command(slot).status == Status::Success {
+        if self.io.command(slot).status == Status::Success {
             let must_hold = self.must_hold(slot);
-            self.command(slot).awaits_turn = must_hold;
+            self.io.command(slot).state.awaits_turn = must_hold;
             if must_hold {
                 return;
             }
@@ -192,7 +191,7 @@ impl Append {
 
     /// What a write holds takes effect: those before it have ended.
     pub(super) fn apply_held(&mut self, slot: u32) {
-        let held = std::mem::take(&mut self.command(slot).held);
+        let held = std::mem::take(&mut self.io.command(slot).state.held);
         held.iter().for_each(|write| self.apply(write));
         // A commit may be due, and others may have room.
         self.has_ended |= !held.is_empty();
@@ -200,7 +199,7 @@ impl Append {
 
     /// All of a change has ended.
     fn finish_change(&mut self, slot: u32) {
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         let (request, status) = (command.request, command.status);
         if status != Status::Success {
             return self.answer(slot, status);
@@ -208,7 +207,7 @@ impl Append {
         if request.op != Op::Write {
             self.unmap(self.whole_units_of(&request));
         }
-        self.take_effect(slot);
+        self.io.take_effect(slot);
         if request.fua { self.answer_when_durable(slot) } else { self.answer(slot, status) }
     }
 }

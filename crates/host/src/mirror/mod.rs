@@ -18,22 +18,18 @@ mod record;
 mod resync;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
+use ssdlab_device::Status;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
-use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Data, Payload, Status};
 
-use crate::array::{Array, Ended, OverArray, Overlaps, completion, turned_away};
-use crate::device::Again;
+use crate::layer::{Array, Ended, Engine, Io, Layer, Turn};
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
-use crate::{
-    Administration, BlockDevice, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Power,
-    Traffic,
-};
+use crate::{Device, Identity, LayerError, LayerMetrics, Loss};
 
-use command::Command;
+use command::State;
 use intent::Intent;
 use record::{Layout, Record, SIDES_MAX};
 use resync::Resync;
@@ -44,6 +40,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "RAID-1: every device holds everything; one that is left behind is resynchronised by a write-intent bitmap",
     keys: KEYS,
     devices: (2, SIDES_MAX),
+    hands_on: false,
     read,
 };
 
@@ -64,7 +61,7 @@ pub struct MirrorConfig {
     pub region_bytes: u64,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let region_bytes = match keys.get("region") {
         None => REGION_BYTES,
         Some(size) => match size.size()? {
@@ -72,7 +69,7 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
             _ => return Err(size.expected("whole sectors of 512 bytes, at least one")),
         },
     };
-    Ok(Box::new(MirrorConfig { region_bytes }))
+    Ok(Arc::new(MirrorConfig { region_bytes }))
 }
 
 impl MirrorConfig {
@@ -87,10 +84,6 @@ impl MirrorConfig {
 }
 
 impl LayerConfig for MirrorConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn places(&self) -> String {
         format!("region {}", format_size(self.region_bytes))
     }
@@ -102,21 +95,23 @@ impl LayerConfig for MirrorConfig {
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(Mirror::new(below, *self)?))
     }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
-    }
 }
 
-/// What a command below belongs to: a command of [`Mirror::commands`], or one of these.
-const WORD: u64 = 1 << 40;
-const RECORD: u64 = 1 << 41;
-const LAST_FLUSH: u64 = 1 << 42;
+/// What a command below is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// A command from above, or a copy.
+    Command(u32),
+    /// A word of the bitmap.
+    Word(usize),
+    Record,
+    /// The flush at the end of a resynchronisation that began in this epoch.
+    LastFlush(u64),
+}
 
 /// What it did beside what it was asked for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    waited: u64,
     bitmap_writes: u64,
     record_writes: u64,
     read_elsewhere: u64,
@@ -126,10 +121,9 @@ struct Counts {
 
 /// Every device holds everything.
 pub struct Mirror {
-    array: Array,
+    io: Io<Purpose, State>,
     config: MirrorConfig,
     layout: Layout,
-    cell: usize,
     /// Sides that may be read, a bit each; never none.
     in_sync: u64,
     /// Sides that refuse writes, with what each answered first: they are left alone.
@@ -142,26 +136,15 @@ pub struct Mirror {
     record_left: u32,
     record_stale: bool,
     intent: Intent,
-    overlaps: Overlaps,
-    commands: Vec<Option<Command>>,
-    free: Vec<u32>,
     /// Commands that wait for bits of the bitmap, and, done, for the record.
     for_bits: VecDeque<u32>,
     held: Vec<u32>,
     resync: Option<Resync>,
     /// Of events after which what was copied counts for nothing.
     epoch: u64,
-    numbers: u64,
-    order: u64,
-    outstanding: u64,
     /// The side that was read last.
     turn: usize,
-    taken: Traffic,
     counts: Counts,
-    completions: Vec<Completion>,
-    read_data: Vec<(u32, Vec<u8>)>,
-    paths: Vec<Path>,
-    ended: Vec<Ended>,
 }
 
 impl Mirror {
@@ -175,7 +158,6 @@ impl Mirror {
         let layout = config.layout(&below)?;
         let cell = devices.first().map_or(0, |device| device.cell_bytes());
         let mut array = Array::new(devices);
-        array.advance(array.now());
         let sides = array.len();
         let everyone = (1 << sides) - 1;
         let mut record = Record { generation: 0, in_sync: everyone, sides };
@@ -201,33 +183,21 @@ impl Mirror {
         let was_there = found.is_some();
         let mut mirror = Mirror {
             intent: Intent::new(layout.region, layout.regions, found),
-            array,
+            io: Io::new(array, false),
             config,
             layout,
-            cell,
             in_sync: record.in_sync & known,
             failures: Vec::new(),
             refused: None,
             record: Record { generation: record.generation.wrapping_add(1), ..record },
             record_left: 0,
             record_stale: true,
-            overlaps: Overlaps::default(),
-            commands: Vec::new(),
-            free: Vec::new(),
             for_bits: VecDeque::new(),
             held: Vec::new(),
             resync: None,
             epoch: 0,
-            numbers: 0,
-            order: 0,
-            outstanding: 0,
             turn: 0,
-            taken: Traffic::default(),
             counts: Counts::default(),
-            completions: Vec::new(),
-            read_data: Vec::new(),
-            paths: Vec::new(),
-            ended: Vec::new(),
         };
         if known != everyone {
             mirror.intent.all_differ();
@@ -244,7 +214,7 @@ impl Mirror {
     }
 
     fn sides(&self) -> usize {
-        self.array.len()
+        self.io.array.len()
     }
 
     /// Sides that refuse writes, a bit each.
@@ -255,31 +225,19 @@ impl Mirror {
     /// Sides that take writes.
     fn writable(&self) -> impl Iterator<Item = usize> + use<> {
         let failed = self.failed();
-        (0..self.array.len()).filter(move |side| failed >> side & 1 == 0)
+        (0..self.io.array.len()).filter(move |side| failed >> side & 1 == 0)
     }
 
     /// Waits until the record and the bitmap are on every side.
     fn settle(&mut self) {
         self.work();
-        while (self.is_record_unwritten() || !self.intent.is_at_rest()) && self.array.step(Nanos::MAX) {
-            self.work();
-        }
-        self.array.advance(self.array.now());
-    }
-
-    /// Runs until none of the mirror's own commands is below: records, words of the bitmap, and copies.
-    fn come_to_rest(&mut self) {
-        self.work();
-        while !self.array.is_idle() {
-            assert!(self.array.step(Nanos::MAX), "a side never answers a command of the mirror's");
-            self.work();
-        }
-        self.array.advance(self.array.now());
+        while (self.is_record_unwritten() || !self.intent.is_at_rest()) && self.step(Nanos::MAX) {}
+        self.io.array.advance(self.io.array.now());
     }
 
     /// A sector that holds a word, as the devices keep sectors.
     fn cells_of(&self, word: u64) -> Vec<u8> {
-        let mut cells = vec![0; self.cell];
+        let mut cells = vec![0; self.io.cell];
         if let Some(first) = cells.get_mut(..8) {
             first.copy_from_slice(&word.to_le_bytes());
         }
@@ -301,21 +259,17 @@ impl Mirror {
         for side in self.writable() {
             self.record_left += 1;
             self.counts.record_writes += 1;
-            self.array.send(
-                side,
-                Request { fua: true, ..Request::new(Op::Write, self.layout.record, 1) },
-                &cells,
-                RECORD,
-            );
+            let request = Request { fua: true, ..Request::new(Op::Write, self.layout.record, 1) };
+            self.io.array.send(side, request, &cells, Purpose::Record);
         }
         self.record_left > 0
     }
 
-    fn record_ended(&mut self, part: &Ended) {
+    fn record_ended(&mut self, part: &Ended<Purpose>) {
         if part.completion.status == Status::Aborted {
             let cells = self.cells_of(self.record.to_word());
             // What has changed since is sent as soon as this has ended.
-            self.array.send(part.device, part.request, &cells, RECORD);
+            self.io.array.send(part.device, part.request, &cells, Purpose::Record);
             return;
         }
         self.record_left -= 1;
@@ -338,29 +292,25 @@ impl Mirror {
             let request = Request::new(Op::Write, self.layout.bitmap + index as u64, 1);
             for side in self.writable() {
                 self.counts.bitmap_writes += 1;
-                self.array.send(side, Request { fua: at_once, ..request }, &cells, WORD | index as u64);
+                self.io.array.send(side, Request { fua: at_once, ..request }, &cells, Purpose::Word(index));
             }
             (next, any) = (index + 1, true);
         }
         any
     }
 
-    fn word_ended(&mut self, part: &Ended) {
-        let index = (part.owner & !WORD) as usize;
+    fn word_ended(&mut self, part: &Ended<Purpose>, index: usize) {
         if part.completion.status == Status::Aborted {
             let cells = self.cells_of(self.intent.word(index));
             // What it clears may be lost, what it adds may not.
-            self.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.owner);
+            self.io.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.purpose);
             return;
         }
         self.was_told(part);
         if self.intent.written(index) {
             let mut still = VecDeque::new();
             for slot in std::mem::take(&mut self.for_bits) {
-                let ready = self.commands[slot as usize]
-                    .as_ref()
-                    .is_some_and(|command| self.intent.is_durable(&command.range()));
-                if ready { self.send_change(slot) } else { still.push_back(slot) }
+                if self.is_durable(slot) { self.send_change(slot) } else { still.push_back(slot) }
             }
             still.append(&mut self.for_bits);
             self.for_bits = still;
@@ -368,7 +318,7 @@ impl Mirror {
     }
 
     /// A side took a record or a word of the bitmap, or refused it.
-    fn was_told(&mut self, part: &Ended) {
+    fn was_told(&mut self, part: &Ended<Purpose>) {
         let (side, status) = (part.device, part.completion.status);
         if status != Status::Success && !self.give_up(side, status) && self.in_sync >> side & 1 == 1 {
             self.refused = Some(status);
@@ -391,7 +341,7 @@ impl Mirror {
     /// What is not as it should be, a sentence each.
     fn degraded(&self) -> Vec<String> {
         let name = |side: usize| {
-            let names: Vec<String> = self.array.device(side).parts().into_iter().map(|part| part.name).collect();
+            let names: Vec<String> = self.io.array.device(side).parts().into_iter().map(|part| part.name).collect();
             names.join(" and ")
         };
         let why = |status: Status| match status {
@@ -428,208 +378,53 @@ impl Mirror {
 }
 
 /// Reads words that stand in sectors of their own.
-fn read_words(array: &mut Array, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
-    array.send(side, Request::new(Op::Read, first, words), &[], 0);
-    let mut ended = Vec::new();
-    loop {
-        array.take(&mut ended);
-        if let Some(part) = ended.pop() {
-            let status = part.completion.status;
-            let cells = part.cells.filter(|_| status == Status::Success);
-            let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
-            let cells = cells.ok_or(unreadable)?;
-            let cell = cells.len() / words as usize;
-            let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
-            return Ok(cells.chunks_exact(cell).map(word).collect());
-        }
-        if !array.step(Nanos::MAX) {
-            return Err(LayerError::Silent { device: side });
-        }
-    }
+fn read_words(array: &mut Array<()>, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
+    let part = array.alone(side, Request::new(Op::Read, first, words), &[], &[])?;
+    let status = part.completion.status;
+    let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
+    let cells = part.cells.filter(|_| status == Status::Success).ok_or(unreadable)?;
+    let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
+    Ok(cells.chunks_exact(cells.len() / words as usize).map(word).collect())
 }
 
-impl OverArray for Mirror {
-    fn array(&mut self) -> &mut Array {
-        &mut self.array
+impl Layer for Mirror {
+    const KIND: LayerKind = LAYER;
+    type Purpose = Purpose;
+    type State = State;
+
+    fn io(&self) -> &Io<Purpose, State> {
+        &self.io
     }
 
-    fn has_answered(&self) -> bool {
-        !self.completions.is_empty()
+    fn io_mut(&mut self) -> &mut Io<Purpose, State> {
+        &mut self.io
     }
 
-    fn work(&mut self) {
-        loop {
-            let mut ended = std::mem::take(&mut self.ended);
-            self.array.take(&mut ended);
-            let any = !ended.is_empty();
-            for part in ended.drain(..) {
-                match part.owner {
-                    owner if owner & WORD != 0 => self.word_ended(&part),
-                    owner if owner & RECORD != 0 => self.record_ended(&part),
-                    owner if owner & LAST_FLUSH != 0 => self.last_flush_ended(&part),
-                    _ => self.part_ended(part),
-                }
-            }
-            self.ended = ended;
-            self.begin_unblocked();
-            let sent = self.send_record() | self.send_words() | self.go_on_resyncing();
-            if !(any || sent) {
-                return;
-            }
-        }
-    }
-}
-
-impl BlockDevice for Mirror {
-    fn sectors(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         self.layout.sectors
     }
 
-    fn cell_bytes(&self) -> usize {
-        self.cell
+    fn start(&mut self, slot: u32, _: Turn) {
+        self.begin(slot);
     }
 
-    fn now(&self) -> Nanos {
-        self.array.now()
-    }
-
-    fn submit(&mut self, request: &Request, data: Data<'_>) {
-        self.run_until(request.at);
-        self.outstanding += 1;
-        if let Some(status) = turned_away(request, self.layout.sectors) {
-            self.order += 1;
-            self.outstanding -= 1;
-            self.taken.add(request);
-            self.paths.extend(self.array.records_paths().then(|| Path { request: *request, segments: Vec::new() }));
-            self.completions.push(completion(request, status, request.at, self.order - 1));
-            return;
-        }
-        let cells = if self.cell > 0 && request.op == Op::Write { data.cells(request, self.cell) } else { Vec::new() };
-        self.arrive(*request, cells, false);
-        self.work();
-    }
-
-    fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
-        self.submit(request, payload.data);
-    }
-
-    fn prefetch(&mut self, requests: &[Request]) {
-        let writes = requests.iter().filter(|request| request.op == Op::Write && request.end() <= self.layout.sectors);
-        let writes: Vec<Request> = writes.copied().collect();
-        for side in 0..self.sides() {
-            self.array.device_mut(side).prefetch(&writes);
+    fn ended(&mut self, part: Ended<Purpose>) {
+        match part.purpose {
+            Purpose::Command(slot) => self.part_ended(part, slot),
+            Purpose::Word(index) => self.word_ended(&part, index),
+            Purpose::Record => self.record_ended(&part),
+            Purpose::LastFlush(epoch) => self.last_flush_ended(&part, epoch),
         }
     }
 
-    fn next_event(&self) -> Option<Nanos> {
-        self.array.next_event()
+    fn proceed(&mut self) -> bool {
+        self.start_ready();
+        self.send_record() | self.send_words() | self.go_on_resyncing()
     }
 
-    fn run_until(&mut self, until: Nanos) {
-        self.step_until(until);
-    }
-
-    fn run_to_completion(&mut self, until: Nanos) -> bool {
-        self.step_to_answer(until)
-    }
-
-    fn outstanding(&self) -> u64 {
-        self.outstanding
-    }
-
-    fn completions(&mut self) -> &mut Vec<Completion> {
-        &mut self.completions
-    }
-
-    fn take_paths(&mut self, to: &mut Vec<Path>) {
-        to.append(&mut self.paths);
-    }
-
-    fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
-        &mut self.read_data
-    }
-
-    fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
-        let side = self.in_sync.trailing_zeros() as usize;
-        self.array.device(side).mapped_run(sector, end.min(self.layout.sectors))
-    }
-
-    fn order_stride(&self) -> u64 {
-        1
-    }
-}
-
-impl Administration for Mirror {
-    /// Until the record is on the sides, the host alone knows which of them has lost completed writes.
-    fn identify(&self) -> Identity {
-        let identity = self.array.identify(LAYER.name);
-        Identity { has_host_cache: identity.has_host_cache || self.is_record_unwritten(), ..identity }
-    }
-
-    fn layers(&self) -> Vec<LayerMetrics> {
-        let Counts { waited, bitmap_writes, record_writes, read_elsewhere, resynced_sectors, fell_out_of_sync } =
-            self.counts;
-        let figures = [
-            ("bitmap_writes", bitmap_writes),
-            ("fell_out_of_sync", fell_out_of_sync),
-            ("read_elsewhere", read_elsewhere),
-            ("record_writes", record_writes),
-            ("resynced_sectors", resynced_sectors),
-            ("sides_in_sync", u64::from(self.in_sync.count_ones())),
-            ("waited_for_overlaps", waited),
-        ];
-        let own = LayerMetrics {
-            kind: LAYER.name.to_string(),
-            configuration: [
-                ("devices".to_string(), self.sides().to_string()),
-                ("region".to_string(), format_size(self.config.region_bytes)),
-            ]
-            .into(),
-            taken: self.taken,
-            figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
-            degraded: self.degraded(),
-            is_resyncing: self.resync.as_ref().is_some_and(|resync| !resync.is_stuck()),
-            ..LayerMetrics::default()
-        };
-        self.array.layers(own)
-    }
-
-    fn set_timed(&mut self, timed: bool) {
-        self.come_to_rest();
-        self.array.set_timed(timed);
-        self.work();
-    }
-
-    fn record_paths(&mut self, on: bool) {
-        self.array.record_paths(on);
-    }
-
-    fn taken(&self) -> Traffic {
-        self.taken
-    }
-
-    fn parts(&self) -> Vec<Part<'_>> {
-        self.array.parts()
-    }
-
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.array.parts_mut()
-    }
-
-    fn reset_statistics(&mut self) {
-        assert_eq!(self.outstanding, 0, "only an idle mirror can be reset");
-        self.come_to_rest();
-        self.array.reset_statistics();
-        (self.order, self.counts, self.taken) = (0, Counts::default(), Traffic::default());
-    }
-}
-
-impl Power for Mirror {
-    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
-        let (side, lost) = self.array.cut(part, again);
-        if lost == Loss::Nothing {
-            self.work();
-            return lost;
+    fn power_lost(&mut self, side: usize, loss: Loss) -> Loss {
+        if loss == Loss::Nothing {
+            return loss;
         }
         let is_last = self.in_sync & !(1 << side) == 0;
         if is_last {
@@ -639,21 +434,59 @@ impl Power for Mirror {
         } else {
             self.resync_anew();
         }
-        self.work();
         if is_last { Loss::Unflushed } else { Loss::Nothing }
     }
 
     /// The bitmap is cleared, so that the next start has nothing to copy. Sides that are behind stay so: they are made equal
     /// after it.
-    fn close(&mut self) {
+    fn closes(&mut self) {
         if self.in_sync.count_ones() as usize == self.sides() {
             self.intent.close();
             self.come_to_rest();
         }
-        self.array.close();
     }
 
-    fn into_members(self: Box<Self>) -> Vec<Member> {
-        self.array.into_members()
+    fn mapped(&self, sector: u64, end: u64) -> (bool, u64) {
+        let side = self.in_sync.trailing_zeros() as usize;
+        self.io.array.device(side).mapped_run(sector, end.min(self.layout.sectors))
+    }
+
+    fn expect(&mut self, requests: &[Request]) {
+        let writes = requests.iter().filter(|request| request.op == Op::Write && request.end() <= self.layout.sectors);
+        let writes: Vec<Request> = writes.copied().collect();
+        self.io.array.devices_mut().for_each(|side| side.prefetch(&writes));
+    }
+
+    /// Until the record is on the sides, the host alone knows which of them has lost completed writes.
+    fn identity(&self, below: Identity) -> Identity {
+        Identity { has_host_cache: below.has_host_cache || self.is_record_unwritten(), ..below }
+    }
+
+    fn metrics(&self) -> LayerMetrics {
+        let Counts { bitmap_writes, record_writes, read_elsewhere, resynced_sectors, fell_out_of_sync } = self.counts;
+        let figures = [
+            ("bitmap_writes", bitmap_writes),
+            ("fell_out_of_sync", fell_out_of_sync),
+            ("read_elsewhere", read_elsewhere),
+            ("record_writes", record_writes),
+            ("resynced_sectors", resynced_sectors),
+            ("sides_in_sync", u64::from(self.in_sync.count_ones())),
+            ("waited_for_overlaps", self.io.waited_for_overlaps),
+        ];
+        LayerMetrics {
+            configuration: [
+                ("devices".to_string(), self.sides().to_string()),
+                ("region".to_string(), format_size(self.config.region_bytes)),
+            ]
+            .into(),
+            figures: figures.map(|(name, count)| (name.to_string(), count as f64)).into(),
+            degraded: self.degraded(),
+            is_resyncing: self.resync.as_ref().is_some_and(|resync| !resync.is_stuck()),
+            ..LayerMetrics::default()
+        }
+    }
+
+    fn reset_counts(&mut self) {
+        self.counts = Counts::default();
     }
 }

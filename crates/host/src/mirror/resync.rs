@@ -5,8 +5,8 @@
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
-use super::{LAST_FLUSH, Mirror};
-use crate::array::Ended;
+use super::{Mirror, Purpose};
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// Sectors that are copied at a time.
@@ -53,7 +53,7 @@ impl Mirror {
     }
 
     fn everyone(&self) -> u64 {
-        ((1 << self.array.len()) - 1) & !self.failed()
+        ((1 << self.io.array.len()) - 1) & !self.failed()
     }
 
     /// Sends the next copy, or the flush at the end.
@@ -66,7 +66,7 @@ impl Mirror {
         }
         if let Some(window) = self.intent.next(position, self.layout.sectors, WINDOW) {
             self.resync = Some(Resync { position, step: Step::Copy });
-            self.arrive(Request::new(Op::Write, window.start, window.end - window.start), Vec::new(), true);
+            self.copy(Request::new(Op::Write, window.start, window.end - window.start));
             return true;
         }
         if seeded(LayerBug::ResyncUnflushed) {
@@ -76,19 +76,19 @@ impl Mirror {
         let behind: Vec<usize> = self.writable().filter(|side| self.in_sync >> side & 1 == 0).collect();
         self.resync = Some(Resync { position, step: Step::Flush(behind.len() as u32, true) });
         for side in behind {
-            self.array.send(side, Request::new(Op::Flush, 0, 0), &[], LAST_FLUSH | self.epoch << 48);
+            self.io.array.send(side, Request::new(Op::Flush, 0, 0), &[], Purpose::LastFlush(self.epoch));
         }
         true
     }
 
     /// A copy has read, or written everywhere.
     pub(super) fn copy_went_on(&mut self, slot: u32) {
-        let command = self.command(slot);
-        let unreadable = !command.writes && !command.has_read();
-        if !command.writes && !unreadable {
-            command.writes = true;
+        let command = self.io.command(slot);
+        let unreadable = !command.state.writes && command.status != Status::Success;
+        if !command.state.writes && !unreadable {
+            command.state.writes = true;
             // The copy goes on only when the sides know that they may differ there.
-            if self.commands[slot as usize].as_ref().is_some_and(|command| self.intent.is_durable(&command.range())) {
+            if self.is_durable(slot) {
                 self.send_change(slot);
             } else {
                 self.for_bits.push_back(slot);
@@ -98,14 +98,14 @@ impl Mirror {
         let command = self.retire(slot);
         let Some(resync) = &mut self.resync else { return };
         resync.step = if unreadable { Step::Stuck } else { Step::Rest };
-        if command.epoch == self.epoch && !unreadable {
+        if command.state.epoch == self.epoch && !unreadable {
             resync.position = command.request.end();
             self.counts.resynced_sectors += command.request.sectors;
         }
     }
 
     /// A side that was left behind has everything on flash.
-    pub(super) fn last_flush_ended(&mut self, part: &Ended) {
+    pub(super) fn last_flush_ended(&mut self, part: &Ended<Purpose>, begun_in: u64) {
         if !matches!(part.completion.status, Status::Success | Status::Aborted) {
             // To ask again would not help.
             self.give_up(part.device, part.completion.status);
@@ -115,7 +115,7 @@ impl Mirror {
             unreachable!("a flush ends the resynchronisation")
         };
         *left -= 1;
-        *good &= part.completion.status == Status::Success && part.owner >> 48 == epoch & 0xffff;
+        *good &= part.completion.status == Status::Success && begun_in == epoch;
         let (left, good) = (*left, *good);
         if left > 0 {
             return;

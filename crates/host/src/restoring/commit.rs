@@ -16,8 +16,8 @@ use super::layout::HEADER_SECTORS;
 use super::records::{Slot, header};
 use super::recovery::sectors_of;
 use super::writeback::Phase;
-use super::{FLUSH, HEADER, KIND, Restoring, SLOTS};
-use crate::array::Ended;
+use super::{Purpose, Restoring};
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// What a slot is to say of a unit.
@@ -74,10 +74,9 @@ impl Restoring {
     }
 
     fn begin_commit(&mut self, frees: u32) {
-        self.numbers += 1;
         self.counts.commits += 1;
-        let (number, waiters) = (self.numbers, std::mem::take(&mut self.joining));
-        let ops: Vec<_> = waiters.iter().map(|slot| self.command(*slot).request).collect();
+        let (number, waiters) = (self.io.next_number(), std::mem::take(&mut self.joining));
+        let ops: Vec<_> = waiters.iter().map(|slot| self.io.command(*slot).request).collect();
         let flush = ops.into_iter().find(|request| request.op == Op::Flush);
         let needs_flush = std::mem::take(&mut self.needs_flush) || frees > 0 && !seeded(LayerBug::FreedUnflushed);
         assert!(flush.is_none() || needs_flush, "a flush reaches the device");
@@ -88,7 +87,7 @@ impl Restoring {
             self.flushing = std::mem::take(&mut self.pending);
             self.counts.flushes += u64::from(flush.is_none());
             let request = Request { queue: flush.map_or(0, |request| request.queue), ..Request::new(Op::Flush, 0, 0) };
-            self.array.send(0, request, &[], FLUSH << KIND | number);
+            self.io.array.send(0, request, &[], Purpose::Flush(number));
             return;
         }
         let is_durable = |pending: &Pending| pending.durable || seeded(LayerBug::TableUnflushed);
@@ -101,8 +100,7 @@ impl Restoring {
         self.commit.as_mut().expect("a commit is below")
     }
 
-    pub(super) fn flush_ended(&mut self, part: Ended) {
-        let number = part.owner & ((1 << KIND) - 1);
+    pub(super) fn flush_ended(&mut self, part: Ended<Purpose>, number: u64) {
         // A power cut below has ended it before, if it is another one.
         let Some(commit) = self.commit.as_mut().filter(|commit| commit.number == number) else { return };
         assert_eq!(commit.stage, Stage::Flush, "a flush ends once");
@@ -159,18 +157,18 @@ impl Restoring {
     }
 
     fn send_run(&mut self, run: std::ops::Range<u32>) {
-        let cells = sectors_of(self.records.words(run.clone()), self.layout.per_unit, self.cell);
+        let cells = sectors_of(self.records.words(run.clone()), self.layout.per_unit, self.io.cell);
         let sectors = (run.len() as u64).next_multiple_of(self.layout.per_unit);
         let sector = self.layout.slots + u64::from(run.start);
         assert!(sector + sectors <= self.layout.header, "slots end before the header");
         self.counts.table_writes += 1;
         self.counts.table_sectors += sectors;
-        let owner = SLOTS << KIND | u64::from(run.end);
-        self.array.send(0, Request { fua: true, ..Request::new(Op::Write, sector, sectors) }, &cells, owner);
+        let request = Request { fua: true, ..Request::new(Op::Write, sector, sectors) };
+        self.io.array.send(0, request, &cells, Purpose::Slots(run.end));
     }
 
-    pub(super) fn slots_ended(&mut self, part: &Ended) {
-        let run = (part.request.sector - self.layout.slots) as u32..part.owner as u32;
+    pub(super) fn slots_ended(&mut self, part: &Ended<Purpose>, end: u32) {
+        let run = (part.request.sector - self.layout.slots) as u32..end;
         match part.completion.status {
             Status::Success => {}
             // What it says is still true.
@@ -199,17 +197,17 @@ impl Restoring {
 
     fn send_header(&mut self) {
         let words = header(self.records.freed(), self.layout.places);
-        let cells = sectors_of(&words, self.layout.per_unit, self.cell);
+        let cells = sectors_of(&words, self.layout.per_unit, self.io.cell);
         let sectors = HEADER_SECTORS.next_multiple_of(self.layout.per_unit);
         self.counts.table_writes += 1;
         self.counts.table_sectors += sectors;
         let request = Request { fua: true, ..Request::new(Op::Write, self.layout.header, sectors) };
-        self.array.send(0, request, &cells, HEADER << KIND);
+        self.io.array.send(0, request, &cells, Purpose::Header);
     }
 
-    pub(super) fn header_ended(&mut self, part: &Ended) {
+    pub(super) fn header_ended(&mut self, status: Status) {
         assert_eq!(self.commit().stage, Stage::Header, "a header is written once");
-        match part.completion.status {
+        match status {
             Status::Aborted => self.send_header(),
             status => {
                 // A header that the device refused is due again: slots of the places that it frees were not written.

@@ -1,13 +1,14 @@
 //! The layer's keys in descriptions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ssdlab_base::{SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
 
 use super::Restoring;
 use super::layout::Layout;
-use crate::layers::{Below, LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind, only};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -16,6 +17,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "ReSSD and LSDM: small writes go to a log in reserved space, and the host copies them back later",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: false,
     read,
 };
 
@@ -149,7 +151,7 @@ pub struct RestoringConfig {
     pub table: TableIn,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let (log, restore) = (keys.number("log")?, keys.choice("restore")?);
     let (most, part) = match restore {
         Restore::Ressd => (log, "the log"),
@@ -163,7 +165,7 @@ fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
             _ => return Err(range.expected(&format!("at most {part}, {}", format_size(most)))),
         },
     };
-    Ok(Box::new(RestoringConfig {
+    Ok(Arc::new(RestoringConfig {
         log,
         threshold: keys.number("threshold")?,
         pack: keys.number("pack")?,
@@ -203,10 +205,6 @@ impl RestoringConfig {
 }
 
 impl LayerConfig for RestoringConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn places(&self) -> String {
         format!("log {}, table {}", format_size(self.log), word(self.table))
     }
@@ -217,11 +215,7 @@ impl LayerConfig for RestoringConfig {
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
-        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        let below = only(below, LAYER.name)?;
         Ok(Box::new(Restoring::new(below, *self)?))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }

@@ -6,8 +6,8 @@ use ssdlab_device::path::Part;
 
 use super::commit::Pending;
 use super::config::WhenFull;
-use super::{KIND, PACK, Restoring};
-use crate::array::Ended;
+use super::{Purpose, Restoring};
+use crate::layer::Ended;
 use crate::sequentializing::Pack;
 
 impl Restoring {
@@ -34,35 +34,33 @@ impl Restoring {
         }
         self.wants_room = true;
         self.counts.waited_for_places += 1;
-        let wait = self.array.wait(Part::LayerSpace);
-        self.command(slot).waits.begin(wait);
+        self.io.begin_wait(slot, Part::LayerSpace);
         self.for_places.push_back(slot);
     }
 
     /// Gives a write its places, and packs it; at the end of the ring it becomes two. False if there are too few.
     pub(super) fn place(&mut self, slot: u32) -> bool {
-        let request = self.command(slot).request;
+        let request = self.io.command(slot).request;
         let units = self.units_of(&request);
         let count = units.len() as u32;
         if self.ring.free() < count + self.reserve {
             return false;
         }
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
+        self.io.end_wait(slot);
         self.counts.small_writes += 1;
         self.begins_changing(slot);
         let before_end = count.min(self.ring.before_wrap());
-        let unit_cells = self.layout.per_unit as usize * self.cell;
-        let cells = std::mem::take(&mut self.command(slot).cells);
+        let unit_cells = self.layout.per_unit as usize * self.io.cell;
+        let cells = std::mem::take(&mut self.io.command(slot).cells);
         let parts = [(0, before_end), (before_end, count - before_end)];
-        self.add_parts(slot, 1 + u32::from(before_end < count));
+        self.io.command(slot).left += 1 + u32::from(before_end < count);
         for (from, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
             let first = self.ring.take(count);
             let of_part = &cells[from as usize * unit_cells..(from + count) as usize * unit_cells];
             self.packing.add(slot, units.start + from, count, first, of_part);
         }
         // It goes to its own address if the device does not take it.
-        self.command(slot).cells = cells;
+        self.io.command(slot).cells = cells;
         true
     }
 
@@ -83,8 +81,7 @@ impl Restoring {
         self.wants_room = false;
         for slot in std::mem::take(&mut self.for_places) {
             self.counts.direct_when_full += 1;
-            let now = self.array.now();
-            self.command(slot).waits.end(now);
+            self.io.end_wait(slot);
             self.change(slot);
         }
     }
@@ -109,27 +106,20 @@ impl Restoring {
         self.counts.packed_units += pack.units.len() as u64;
         self.packs_in_flight += 1;
         for slot in pack.commands.clone() {
-            self.take_effect(slot);
+            self.io.take_effect(slot);
         }
-        let fua = pack.commands.clone().into_iter().any(|slot| self.command(slot).request.fua);
-        let queue = self.command(pack.commands[0]).request.queue;
+        let fua = pack.commands.clone().into_iter().any(|slot| self.io.command(slot).request.fua);
+        let queue = self.io.command(pack.commands[0]).request.queue;
         let (sector, sectors) = (self.layout.sector_of(pack.first), pack.units.len() as u64 * self.layout.per_unit);
         assert!(sector + sectors <= self.layout.slots, "a pack ends before the log does");
         let cells = std::mem::take(&mut pack.cells);
-        let index = self.free_packs.pop().unwrap_or_else(|| {
-            self.packs.push(None);
-            self.packs.len() as u32 - 1
-        });
-        assert!(self.packs[index as usize].is_none(), "a number below is in use once");
-        self.packs[index as usize] = Some(pack);
+        let number = self.packs.put(pack);
         let request = Request { queue, fua, ..Request::new(Op::Write, sector, sectors) };
-        self.array.send(0, request, &cells, PACK << KIND | u64::from(index));
+        self.io.array.send(0, request, &cells, Purpose::Pack(number));
     }
 
-    pub(super) fn pack_ended(&mut self, part: &Ended) {
-        let index = part.owner as u32;
-        let pack = self.packs[index as usize].take().expect("a pack ends once");
-        self.free_packs.push(index);
+    pub(super) fn pack_ended(&mut self, part: &Ended<Purpose>, pack: u32) {
+        let pack = self.packs.take(pack);
         self.packs_in_flight -= 1;
         let status = part.completion.status;
         if status == Status::Success {

@@ -29,7 +29,6 @@ pub(super) struct Counts {
     pub(super) table_writes: u64,
     pub(super) unreadable_places: u64,
     pub(super) waited_for_copies: u64,
-    pub(super) waited_for_overlaps: u64,
     pub(super) waited_for_places: u64,
 }
 
@@ -68,7 +67,7 @@ impl Restoring {
             ("table_writes", counts.table_writes),
             ("unreadable_places", counts.unreadable_places),
             ("waited_for_copies", counts.waited_for_copies),
-            ("waited_for_overlaps", counts.waited_for_overlaps),
+            ("waited_for_overlaps", self.io.waited_for_overlaps),
             ("waited_for_places", counts.waited_for_places),
         ]
         .map(|(name, count)| (name.to_string(), count as f64))

@@ -18,7 +18,6 @@
 mod command;
 mod commit;
 mod config;
-mod device;
 mod layout;
 mod log_writes;
 mod metrics;
@@ -31,15 +30,14 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::path::Path;
-use ssdlab_device::{Completion, Status};
+use ssdlab_device::Status;
 
-use crate::array::{Array, Ended, Overlaps, changes, units_of, whole_units_of};
+use crate::layer::{Array, Ended, Io, Layer, Overlaps, Slots, Turn, changes, units_of, whole_units_of, widened};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::{Pack, Packing, Reason, RedirectionTable, Ring};
-use crate::{LayerError, Traffic};
+use crate::{Device, Identity, LayerError, LayerKind, LayerMetrics, Loss};
 
-use command::Command;
+use command::State;
 use commit::{Commit, Pending};
 pub(crate) use config::LAYER;
 pub use config::RestoringConfig;
@@ -50,34 +48,42 @@ use records::Records;
 use recovery::Found;
 use writeback::{Move, Pass};
 
-/// Whose a command below is, in the bits above the number of it.
-const KIND: u32 = 60;
-const PACK: u64 = 1;
-const FETCH: u64 = 2;
-const COPY: u64 = 3;
-const FLUSH: u64 = 4;
-const SLOTS: u64 = 5;
-const HEADER: u64 = 6;
+/// What a command below is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// A command from above, or a part of it.
+    Part {
+        slot: u32,
+        part: usize,
+    },
+    /// A pack, by its number.
+    Pack(u32),
+    /// The read of a copy, for its units from `first` on.
+    Fetch {
+        copy: u32,
+        first: usize,
+    },
+    /// The write of a copy.
+    Copy(u32),
+    /// The flush of a commit, by the commit's number.
+    Flush(u64),
+    /// Slots up to this one.
+    Slots(u32),
+    Header,
+}
 
 /// The layer.
 pub struct Restoring {
-    array: Array,
+    io: Io<Purpose, State>,
     config: RestoringConfig,
     layout: Layout,
-    /// Bytes kept of a sector.
-    cell: usize,
     /// Most units of a request that goes to the log, and of a write to the log.
     most_units: u32,
     pack_units: u32,
     /// Places that a pass makes free, and those that are kept for it.
     range: u32,
     reserve: u32,
-    is_timed: bool,
 
-    commands: Vec<Option<Command>>,
-    free: Vec<u32>,
-    /// All commands. The device may carry out what it has at once in another order: it has several queues.
-    overlaps: Overlaps,
     /// Changes below of units that are in the log: nothing else may change these meanwhile.
     changing: Overlaps,
     /// Commands that wait for copies of their units; for places in the log.
@@ -91,8 +97,7 @@ pub struct Restoring {
     /// The position of the first place that is in use.
     tail: u64,
     packing: Packing,
-    packs: Vec<Option<Pack>>,
-    free_packs: Vec<u32>,
+    packs: Slots<Pack>,
     packs_in_flight: u32,
     /// Reads below by place.
     readers: Vec<u32>,
@@ -100,7 +105,7 @@ pub struct Restoring {
     /// A request found no place.
     wants_room: bool,
     pass: Option<Pass>,
-    moves: Vec<Option<Move>>,
+    moves: Slots<Move>,
     /// How often a place could not be read.
     failed: FxHashMap<u32, u32>,
     /// The oldest place cannot be read, and is needed: no place becomes free until its unit is changed.
@@ -119,15 +124,7 @@ pub struct Restoring {
     joining: Vec<u32>,
     needs_flush: bool,
 
-    numbers: u64,
-    order: u64,
-    outstanding: u64,
-    taken: Traffic,
     counts: Counts,
-    completions: Vec<Completion>,
-    read_data: Vec<(u32, Vec<u8>)>,
-    paths: Vec<Path>,
-    ended: Vec<Ended>,
 }
 
 impl Restoring {
@@ -135,12 +132,11 @@ impl Restoring {
     ///
     /// # Errors
     /// The device is too small or too large, has a log of another size, or does not give back what is kept of the table.
-    pub fn new(below: Box<dyn crate::Device>, config: RestoringConfig) -> Result<Restoring, LayerError> {
+    pub fn new(below: Box<dyn Device>, config: RestoringConfig) -> Result<Restoring, LayerError> {
         let identity = below.identify();
         let layout = config.layout(below.sectors(), identity.unit_bytes)?;
         let cell = below.cell_bytes();
         let mut array = Array::new(vec![below]);
-        array.advance(array.now());
         let keeps_table = config.table == TableIn::Drive;
         let Found { records, header_is_stale, stuck } =
             if keeps_table { recovery::find(&mut array, &layout, cell)? } else { Found::nothing(&layout) };
@@ -155,16 +151,11 @@ impl Restoring {
         let head = records.tell(&mut table, (layout.sectors / layout.per_unit) as u32);
         let tail = records.freed();
         Ok(Restoring {
-            array,
-            cell,
+            io: Io::new(array, false),
             most_units: places_of(config.threshold).min(u64::from(pack_units.min(layout.places / 4))) as u32,
             pack_units,
             range,
             reserve: range * least_free,
-            is_timed: identity.is_timed,
-            commands: Vec::new(),
-            free: Vec::new(),
-            overlaps: Overlaps::default(),
             changing: Overlaps::default(),
             held: Vec::new(),
             for_places: VecDeque::new(),
@@ -173,13 +164,12 @@ impl Restoring {
             ring: Ring::resumed(layout.places, (tail % u64::from(layout.places)) as u32, (head - tail) as u32),
             tail,
             packing: Packing::new(pack_units, identity.unit_bytes),
-            packs: Vec::new(),
-            free_packs: Vec::new(),
+            packs: Slots::new(),
             packs_in_flight: 0,
             readers: vec![0; layout.places as usize],
             wants_room: false,
             pass: None,
-            moves: Vec::new(),
+            moves: Slots::new(),
             failed: FxHashMap::default(),
             is_blocked: false,
             stuck,
@@ -190,15 +180,7 @@ impl Restoring {
             commit: None,
             joining: Vec::new(),
             needs_flush: false,
-            numbers: 0,
-            order: 0,
-            outstanding: 0,
-            taken: Traffic::default(),
             counts: Counts::default(),
-            completions: Vec::new(),
-            read_data: Vec::new(),
-            paths: Vec::new(),
-            ended: Vec::new(),
             config,
             layout,
         })
@@ -224,75 +206,9 @@ impl Restoring {
         self.tail + self.ring.before(place) as u64
     }
 
-    /// Takes what has ended below, sends what waited for it, and answers; until there is no more to do now.
-    fn work(&mut self) {
-        loop {
-            let mut ended = std::mem::take(&mut self.ended);
-            self.array.take(&mut ended);
-            let any = !ended.is_empty();
-            for part in ended.drain(..) {
-                match part.owner >> KIND {
-                    PACK => self.pack_ended(&part),
-                    FETCH => self.fetch_ended(part),
-                    COPY => self.copy_ended(&part),
-                    FLUSH => self.flush_ended(part),
-                    SLOTS => self.slots_ended(&part),
-                    HEADER => self.header_ended(&part),
-                    _ => self.part_ended(part),
-                }
-            }
-            self.ended = ended;
-            if std::mem::take(&mut self.has_ended) {
-                self.begin_unblocked();
-            }
-            self.restore();
-            self.commit_if_due();
-            self.send_packs();
-            if !any && !self.has_ended && !self.array.has_ended(0) {
-                return;
-            }
-        }
-    }
-
-    /// Whether a pack waits for the end of the instant.
-    fn waits_for_more(&self) -> bool {
-        self.packing.has_open() && self.may_send_pack()
-    }
-
-    /// Nothing else arrives now.
-    fn end_instant(&mut self) {
-        self.packing.close(Reason::Idle);
-        self.work();
-    }
-
-    /// Runs what is next up to `until`; false if there is nothing.
-    fn step(&mut self, until: Nanos) -> bool {
-        let now = self.array.now();
-        if self.waits_for_more() {
-            if self.array.next_event().is_some_and(|at| at <= now) {
-                self.array.run_to_completion(now);
-                self.work();
-            } else {
-                self.end_instant();
-            }
-            return true;
-        }
-        let any = self.array.run_to_completion(until) || self.array.step(until);
-        self.work();
-        any
-    }
-
-    /// Runs until none of the layer's own commands is below.
-    fn come_to_rest(&mut self) {
-        while self.waits_for_more() || self.array.in_flight(0) > 0 {
-            assert!(self.step(Nanos::MAX), "the device never answers a command of the layer's");
-        }
-        assert!(self.commit.is_none() && self.joining.is_empty(), "a commit ends with its last command");
-    }
-
     /// A device below lost its power, and with it what was not flushed: the table says what the device's records do.
     fn revert(&mut self) {
-        self.abort_unacknowledged();
+        self.io.abort_unacknowledged();
         if !seeded(LayerBug::TableKeptAfterLoss) {
             self.pending.clear();
             self.records.tell(&mut self.table, (self.layout.sectors / self.layout.per_unit) as u32);
@@ -302,14 +218,19 @@ impl Restoring {
             self.pass = None;
         }
         // What was begun and has not ended may have lost a part that had.
-        for slot in 0..self.commands.len() as u32 {
-            let Some(command) = &mut self.commands[slot as usize] else { continue };
-            command.lost_its_parts();
-            if command.is_below() && changes(command.request.op) {
-                // Its units may be in the log again.
-                self.begins_changing(slot);
+        let mut changed = Vec::new();
+        for (slot, command) in self.io.commands.all_mut().filter(|(_, command)| command.left > 0) {
+            if changes(command.request.op) {
+                changed.push(slot);
+                if command.has_effect() {
+                    command.status = Status::Aborted;
+                }
             }
+            // A read that the device below repeats may find what an older place holds.
+            command.state.is_void |= command.request.op == Op::Read && command.request.sectors > 0;
         }
+        // Their units may be in the log again.
+        changed.into_iter().for_each(|slot| self.begins_changing(slot));
         self.commit_is_lost();
         self.failed.clear();
         self.is_blocked = false;
@@ -317,22 +238,9 @@ impl Restoring {
         self.has_ended = true;
     }
 
-    /// Changes that ended before a device lost its power but were not acknowledged may or may not survive.
-    fn abort_unacknowledged(&mut self) {
-        self.array.take(&mut self.ended);
-        for part in &mut self.ended {
-            let Request { op, fua, .. } = part.request;
-            if changes(op) && !fua && part.completion.status == Status::Success {
-                part.completion.status = Status::Aborted;
-            }
-        }
-        let changed = |completion: &&mut Completion| changes(completion.op) && completion.status == Status::Success;
-        self.completions.iter_mut().filter(changed).for_each(|completion| completion.status = Status::Aborted);
-    }
-
     /// Whether a copy that a power cut made void still writes one of these units.
     fn is_written_by_void(&self, units: &Range<u32>) -> bool {
-        self.moves.iter().flatten().any(|one| one.is_void() && one.touches(units))
+        self.moves.all().any(|(_, one)| one.is_void() && one.touches(units))
     }
 
     /// Places that hold a unit of the host's, as the table says.
@@ -349,5 +257,108 @@ impl Restoring {
     /// Places whose units were copied, of a pass that has not freed them.
     fn copied(&mut self) -> Option<&mut FxHashSet<u32>> {
         self.pass.as_mut().map(Pass::copied)
+    }
+}
+
+impl Layer for Restoring {
+    const KIND: LayerKind = LAYER;
+    const HOLDS_INSTANT: bool = true;
+    type Purpose = Purpose;
+    type State = State;
+
+    fn io(&self) -> &Io<Purpose, State> {
+        &self.io
+    }
+
+    fn io_mut(&mut self) -> &mut Io<Purpose, State> {
+        &mut self.io
+    }
+
+    fn capacity(&self) -> u64 {
+        self.layout.sectors
+    }
+
+    /// Whole units: the device may carry out what it has at once in another order, since it has several queues.
+    fn extent(&self, request: &Request) -> Request {
+        widened(request, self.layout.per_unit)
+    }
+
+    fn start(&mut self, slot: u32, _: Turn) {
+        self.begin(slot);
+    }
+
+    fn ended(&mut self, part: Ended<Purpose>) {
+        match part.purpose {
+            Purpose::Part { slot, part: index } => self.part_ended(part, slot, index),
+            Purpose::Pack(pack) => self.pack_ended(&part, pack),
+            Purpose::Fetch { copy, first } => self.fetch_ended(part, copy, first),
+            Purpose::Copy(copy) => self.copy_ended(part.completion.status, copy),
+            Purpose::Flush(number) => self.flush_ended(part, number),
+            Purpose::Slots(end) => self.slots_ended(&part, end),
+            Purpose::Header => self.header_ended(part.completion.status),
+        }
+    }
+
+    fn proceed(&mut self) -> bool {
+        if std::mem::take(&mut self.has_ended) {
+            self.begin_unblocked();
+        }
+        self.restore();
+        self.commit_if_due();
+        self.send_packs();
+        self.has_ended
+    }
+
+    /// A pack waits for the end of the instant.
+    fn wakes_at(&self) -> Option<Nanos> {
+        (self.packing.has_open() && self.may_send_pack()).then(|| self.io.array.now())
+    }
+
+    fn wake(&mut self) {
+        self.packing.close(Reason::Idle);
+    }
+
+    fn power_lost(&mut self, _: usize, loss: Loss) -> Loss {
+        if loss == Loss::Unflushed {
+            self.revert();
+        }
+        loss
+    }
+
+    fn mapped(&self, sector: u64, end: u64) -> (bool, u64) {
+        let (per_unit, end) = (self.layout.per_unit, end.min(self.layout.sectors));
+        let run = |from: u64| {
+            let unit = (from / per_unit) as u32;
+            let last = end.div_ceil(per_unit) as u32;
+            if self.table.place_of(unit).is_some() {
+                return (true, end.min(u64::from(self.table.next(unit, last, false)) * per_unit));
+            }
+            let home = end.min(u64::from(self.table.next(unit, last, true)) * per_unit);
+            self.io.array.device(0).mapped_run(from, home)
+        };
+        let (is_mapped, mut to) = run(sector);
+        while to < end {
+            let (next_is_mapped, next) = run(to);
+            if next_is_mapped != is_mapped {
+                break;
+            }
+            to = next;
+        }
+        (is_mapped, to)
+    }
+
+    /// Until a flush the table is in the host's memory alone, whatever the device below has.
+    fn identity(&self, below: Identity) -> Identity {
+        Identity { has_write_cache: true, has_host_cache: true, ..below }
+    }
+
+    fn metrics(&self) -> LayerMetrics {
+        LayerMetrics { configuration: self.config.shown(), figures: self.figures(), ..LayerMetrics::default() }
+    }
+
+    fn reset_counts(&mut self) {
+        assert!(self.commit.is_none() && self.joining.is_empty(), "a commit ends with its last command");
+        self.counts = Counts::default();
+        self.packing.reset();
     }
 }

@@ -7,7 +7,7 @@ use super::config::LAYER;
 use super::layout::{HEADER_SECTORS, Layout};
 use super::records::{Records, header, read_header};
 use crate::LayerError;
-use crate::array::Array;
+use crate::layer::Array;
 
 /// Sectors that are read at once.
 const MOST_SECTORS: u64 = 1024;
@@ -30,7 +30,7 @@ impl Found {
 
 /// Reads what is kept on the device, which has `cell` bytes of a sector; a device that has nothing, or keeps no contents, gets
 /// an empty table.
-pub(super) fn find(array: &mut Array, layout: &Layout, cell: usize) -> Result<Found, LayerError> {
+pub(super) fn find(array: &mut Array<()>, layout: &Layout, cell: usize) -> Result<Found, LayerError> {
     let words = read_words(array, layout.header, HEADER_SECTORS, cell)?;
     if let Some((freed, places)) = read_header([words[0], words[1]]) {
         if places != u64::from(layout.places) {
@@ -39,7 +39,7 @@ pub(super) fn find(array: &mut Array, layout: &Layout, cell: usize) -> Result<Fo
         let found = read_words(array, layout.slots, u64::from(layout.places), cell)?;
         let mut records = Records::new(layout, freed, Some(found));
         // A device that refused a record returns it until its power is cut: only a flush says that what was read is on flash.
-        let (status, _) = array.alone(Request::new(Op::Flush, 0, 0), &[])?;
+        let status = array.alone(0, Request::new(Op::Flush, 0, 0), &[], &[])?.completion.status;
         if status.is_error() {
             records.are_stale(0..layout.places);
         }
@@ -53,7 +53,7 @@ pub(super) fn find(array: &mut Array, layout: &Layout, cell: usize) -> Result<Fo
     let mut stuck = None;
     for (request, cells) in [(slots, Vec::new()), (Request::new(Op::Flush, 0, 0), Vec::new()), (header, header_words)] {
         if stuck.is_none() {
-            let (status, _) = array.alone(request, &cells)?;
+            let status = array.alone(0, request, &cells, &[])?.completion.status;
             stuck = status.is_error().then_some(status);
         }
     }
@@ -73,15 +73,16 @@ pub(super) fn sectors_of(words: &[u64], per_unit: u64, cell: usize) -> Vec<u8> {
 }
 
 /// Reads words that stand in sectors of their own; 0 for each where contents are not kept.
-fn read_words(array: &mut Array, first: u64, count: u64, cell: usize) -> Result<Vec<u64>, LayerError> {
+fn read_words(array: &mut Array<()>, first: u64, count: u64, cell: usize) -> Result<Vec<u64>, LayerError> {
     let mut words = Vec::with_capacity(count as usize);
     for from in (0..count).step_by(MOST_SECTORS as usize) {
         let read = Request::new(Op::Read, first + from, MOST_SECTORS.min(count - from));
-        let (status, cells) = array.alone(read, &[])?;
+        let part = array.alone(0, read, &[], &[])?;
+        let status = part.completion.status;
         if status != Status::Success {
             return Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status });
         }
-        let cells = cells.unwrap_or_default();
+        let cells = part.cells.unwrap_or_default();
         let word = |sector: &[u8]| sector[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
         words.extend(cells.chunks_exact(cell.max(1)).map(word));
     }

@@ -19,8 +19,8 @@ use ssdlab_device::Status;
 
 use super::commit::Pending;
 use super::config::Restore;
-use super::{COPY, FETCH, KIND, Restoring};
-use crate::array::Ended;
+use super::{Purpose, Restoring};
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 
 /// A place that cannot be read so often counts as unreadable until its unit is changed.
@@ -97,7 +97,7 @@ impl Move {
 impl Restoring {
     /// Whether a copy below is of one of these units.
     pub(super) fn is_moving(&self, units: &Range<u32>) -> bool {
-        self.moves.iter().flatten().any(|one| one.touches(units))
+        self.moves.all().any(|(_, one)| one.touches(units))
     }
 
     /// Whether one of these units was copied by a pass whose flush is below.
@@ -130,8 +130,8 @@ impl Restoring {
 
     /// A pass over the places that were given out before the oldest write to the log that has not ended; false if there are none.
     fn begin_pass(&mut self) -> bool {
-        let packs = self.packs.iter().flatten().map(|pack| pack.first);
-        let firsts = packs.chain(self.moves.iter().flatten().filter_map(|one| one.to)).chain(self.packing.oldest());
+        let packs = self.packs.all().map(|(_, pack)| pack.first);
+        let firsts = packs.chain(self.moves.all().filter_map(|(_, one)| one.to)).chain(self.packing.oldest());
         let complete = firsts.map(|first| self.ring.before(first)).min().unwrap_or(self.ring.used());
         let count = complete.min(self.range);
         if count == 0 {
@@ -166,7 +166,7 @@ impl Restoring {
         match pass.phase {
             Phase::Copying => {
                 self.send_moves();
-                let is_copying = self.moves.iter().flatten().any(|one| !one.void);
+                let is_copying = self.moves.all().any(|(_, one)| !one.void);
                 !is_copying && self.find_what_is_left()
             }
             Phase::Copied | Phase::Flushing | Phase::Freed => false,
@@ -224,7 +224,7 @@ impl Restoring {
     }
 
     fn send_moves(&mut self) {
-        while self.moves.iter().flatten().filter(|one| !one.void).count() < self.config.copies as usize {
+        while self.moves.all().filter(|(_, one)| !one.void).count() < self.config.copies as usize {
             let run = self.next_run();
             if run.is_empty() {
                 return;
@@ -272,30 +272,25 @@ impl Restoring {
         let goes_forward = self.pass.as_ref().is_some_and(|pass| pass.goes_forward);
         let to = goes_forward.then(|| self.ring.take(count));
         let per_unit = self.layout.per_unit;
-        let cells = vec![0; (u64::from(count) * per_unit) as usize * self.cell];
-        let index = self.moves.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.moves.push(None);
-            self.moves.len() - 1
-        });
-        let mut offset = 0;
-        let mut left = 0;
-        for run in entries.chunk_by(|(_, a), (_, b)| a + 1 == *b) {
-            let request = Request::new(Op::Read, self.layout.sector_of(run[0].1), run.len() as u64 * per_unit);
-            self.array.send(0, request, &[], FETCH << KIND | offset << 32 | index as u64);
-            offset += run.len() as u64;
-            left += 1;
+        let cells = vec![0; (u64::from(count) * per_unit) as usize * self.io.cell];
+        let runs: Vec<_> = entries.chunk_by(|(_, a), (_, b)| a + 1 == *b).map(|run| (run[0].1, run.len())).collect();
+        let (left, status) = (runs.len() as u32, Status::Success);
+        let copy = self.moves.put(Move { entries, to, cells, left, status, void: false });
+        let mut first = 0;
+        for (place, units) in runs {
+            let request = Request::new(Op::Read, self.layout.sector_of(place), units as u64 * per_unit);
+            self.io.array.send(0, request, &[], Purpose::Fetch { copy, first });
+            first += units;
         }
-        assert!(left > 0 && offset == u64::from(count), "every unit is read once");
-        self.moves[index] = Some(Move { entries, to, cells, left, status: Status::Success, void: false });
+        assert!(left > 0 && first == count as usize, "every unit is read once");
     }
 
-    pub(super) fn fetch_ended(&mut self, part: Ended) {
-        let (index, offset) = (part.owner as u32 as usize, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
-        let unit_cells = self.layout.per_unit as usize * self.cell;
-        let one = self.moves[index].as_mut().expect("a copy ends once");
+    pub(super) fn fetch_ended(&mut self, part: Ended<Purpose>, copy: u32, first: usize) {
+        let unit_cells = self.layout.per_unit as usize * self.io.cell;
+        let one = self.moves.get_mut(copy);
         match (part.completion.status, part.cells) {
             (Status::Success, Some(cells)) => {
-                one.cells[offset * unit_cells..][..cells.len()].copy_from_slice(&cells);
+                one.cells[first * unit_cells..][..cells.len()].copy_from_slice(&cells);
             }
             (Status::Success, None) => {}
             (status, _) => one.status = status,
@@ -305,17 +300,17 @@ impl Restoring {
             return;
         }
         if one.void || one.status != Status::Success {
-            return self.was_not_read(index);
+            return self.was_not_read(copy);
         }
         let sector = one.to.map_or(u64::from(one.entries[0].0) * self.layout.per_unit, |to| self.layout.sector_of(to));
         let request = Request::new(Op::Write, sector, one.entries.len() as u64 * self.layout.per_unit);
         let cells = std::mem::take(&mut one.cells);
-        self.array.send(0, request, &cells, COPY << KIND | index as u64);
+        self.io.array.send(0, request, &cells, Purpose::Copy(copy));
     }
 
     /// A copy could not be read, or counts for nothing: its units are looked at again.
-    fn was_not_read(&mut self, index: usize) {
-        let one = self.moves[index].take().expect("a copy ends once");
+    fn was_not_read(&mut self, copy: u32) {
+        let one = self.moves.take(copy);
         self.has_ended = true;
         self.look_again();
         if one.void || one.status == Status::Aborted {
@@ -332,14 +327,14 @@ impl Restoring {
         }
     }
 
-    pub(super) fn copy_ended(&mut self, part: &Ended) {
-        let one = self.moves[part.owner as u32 as usize].take().expect("a copy ends once");
+    pub(super) fn copy_ended(&mut self, status: Status, copy: u32) {
+        let one = self.moves.take(copy);
         self.has_ended = true;
         self.look_again();
         if one.void {
             return;
         }
-        match (part.completion.status, one.to) {
+        match (status, one.to) {
             (Status::Success, None) => {
                 self.counts.copied_runs += 1;
                 self.counts.copied_units += one.entries.len() as u64;
@@ -370,7 +365,7 @@ impl Restoring {
 
     /// Copies that are below count for nothing.
     pub(super) fn moves_are_void(&mut self) {
-        self.moves.iter_mut().flatten().for_each(|one| one.void = true);
+        self.moves.all_mut().for_each(|(_, one)| one.void = true);
     }
 
     /// Units are changed now, if only in part: of those in the log no copy at home is the newest.

@@ -4,21 +4,19 @@ use std::ops::Range;
 
 use ssdlab_base::command_sets::shrd::READ_LOG;
 use ssdlab_base::{Op, Request};
+use ssdlab_device::Status;
 use ssdlab_device::path::{Part, Path};
-use ssdlab_device::{Data, Status};
 
-use super::{KIND, Shrd};
-use crate::array::{Ended, Turn, Waits, completion, path_of};
+use super::{Purpose, Shrd};
+use crate::layer::{Ended, Engine};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Reason;
 
-/// An order of effect that was not given yet.
-const UNNUMBERED: u64 = u64::MAX;
-
 /// What follows when the last part of a command has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Next {
     /// It is answered.
+    #[default]
     Answer,
     /// The drive has not taken it into the log: it goes to its own address.
     Home,
@@ -26,22 +24,10 @@ enum Next {
     Again,
 }
 
-/// A command from above.
-pub(super) struct Command {
-    pub(super) request: Request,
-    /// Its place in the order of arrival.
-    number: u64,
-    order: u64,
-    /// What a write brings, or a read has found.
-    pub(super) cells: Vec<u8>,
-    /// Parts that have not ended: packs, or commands to the drive.
-    left: u32,
+/// What the driver notes of a command.
+#[derive(Default)]
+pub(crate) struct State {
     next: Next,
-    status: Status,
-    path: Option<Box<Path>>,
-    pub(super) waits: Waits,
-    /// Where the parts of a read that was split begin in it, in sectors.
-    parts: Vec<u64>,
     /// The drive has not taken all of it into the log.
     was_refused: bool,
     /// It changes units that are in the log, too.
@@ -51,54 +37,6 @@ pub(super) struct Command {
 }
 
 impl Shrd {
-    pub(super) fn command(&mut self, slot: u32) -> &mut Command {
-        self.commands[slot as usize].as_mut().expect("the command has not ended")
-    }
-
-    /// A command arrives, and begins unless one before it is on the same units.
-    pub(super) fn arrive(&mut self, request: Request, data: Data<'_>) {
-        self.numbers += 1;
-        let cells = if self.cell > 0 && request.op == Op::Write { data.cells(&request, self.cell) } else { Vec::new() };
-        let command = Command {
-            request,
-            number: self.numbers,
-            order: UNNUMBERED,
-            cells,
-            left: 0,
-            next: Next::Answer,
-            status: Status::Success,
-            path: None,
-            waits: Waits::default(),
-            parts: Vec::new(),
-            was_refused: false,
-            is_changing: false,
-            covers: 0,
-        };
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.commands.push(None);
-            self.commands.len() as u32 - 1
-        });
-        self.commands[slot as usize] = Some(command);
-        let whole = self.whole(&request);
-        if self.overlaps.add(self.numbers, slot, &whole) == Turn::Free {
-            self.begin(slot);
-        } else {
-            self.counts.waited_for_overlaps += 1;
-            let wait = self.array.wait(Part::LayerOverlap);
-            self.command(slot).waits.begin(wait);
-        }
-    }
-
-    /// The request, as wide as the units that it touches.
-    fn whole(&self, request: &Request) -> Request {
-        if request.sectors == 0 {
-            return *request;
-        }
-        let units = self.units_of(request);
-        let (sector, sectors) = (u64::from(units.start) << self.unit_shift, (units.len() as u64) << self.unit_shift);
-        Request { sector, sectors, ..*request }
-    }
-
     /// Begins what no longer waits for others, or for remaps.
     pub(super) fn begin_unblocked(&mut self) {
         for slot in std::mem::take(&mut self.held) {
@@ -107,16 +45,13 @@ impl Shrd {
         for slot in std::mem::take(&mut self.for_home) {
             self.change(slot);
         }
-        while let Some(slot) = self.overlaps.next_ready() {
-            self.begin(slot);
-        }
+        self.start_ready();
     }
 
     /// Nothing before it is on its units.
-    fn begin(&mut self, slot: u32) {
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
-        let request = self.command(slot).request;
+    pub(super) fn begin(&mut self, slot: u32) {
+        self.io.end_wait(slot);
+        let request = self.io.command(slot).request;
         if request.op == Op::Flush {
             self.packing.close(Reason::Flush);
             self.send_packs();
@@ -128,8 +63,7 @@ impl Shrd {
         let units = self.units_of(&request);
         if !seeded(LayerBug::RemapNotWaitedFor) && self.is_moving(&units) {
             self.counts.waited_for_remaps += 1;
-            let wait = self.array.wait(Part::LayerCopy);
-            self.command(slot).waits.begin(wait);
+            self.io.begin_wait(slot, Part::LayerCopy);
             self.held.push(slot);
         } else if request.op == Op::Read {
             self.read(slot, units);
@@ -140,26 +74,16 @@ impl Shrd {
         }
     }
 
-    /// It takes its place in the order of effect.
-    pub(super) fn take_effect(&mut self, slot: u32) {
-        let order = self.order;
-        let command = self.command(slot);
-        if command.order == UNNUMBERED {
-            command.order = order;
-            self.order += 1;
-        }
-    }
-
     /// A read: where its units are, in as few parts as there can be.
     fn read(&mut self, slot: u32, units: Range<u32>) {
         let first = self.table.next(units.start, units.end, true);
         if first >= units.end {
             return self.send_home(slot);
         }
-        self.take_effect(slot);
+        self.io.take_effect(slot);
         self.counts.reads_of_log += 1;
-        let (per_unit, capacity, cell) = (self.per_unit, self.capacity, self.cell);
-        let command = self.command(slot);
+        let (per_unit, capacity, cell) = (self.per_unit, self.capacity, self.io.cell);
+        let command = self.io.command(slot);
         let request = command.request;
         command.cells = vec![0; request.sectors as usize * cell];
         let mut parts = Vec::new();
@@ -186,7 +110,7 @@ impl Shrd {
             unit = end;
         }
         self.counts.reads_split += u64::from(parts.len() > 1);
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         command.left = parts.len() as u32;
         command.parts = parts.iter().map(|(offset, _)| *offset).collect();
         for (index, (_, part)) in parts.into_iter().enumerate() {
@@ -194,13 +118,13 @@ impl Shrd {
                 *self.log_reads.entry((part.sector, part.sectors)).or_default() += 1;
             }
             self.list_run(if part.opcode.is_block() { "read" } else { "log_read" }, &part);
-            self.array.send(0, part, &[], (index as u64) << 32 | u64::from(slot));
+            self.io.array.send(0, part, &[], Purpose::Part { slot, part: index });
         }
     }
 
     /// A change that goes to its own address. Of units that it covers in part the current copy must be there before.
     pub(super) fn change(&mut self, slot: u32) {
-        let command = self.command(slot);
+        let command = self.io.command(slot);
         let (request, number) = (command.request, command.number);
         // A remap may have begun since the command did.
         if !seeded(LayerBug::RemapNotWaitedFor) && self.is_moving(&self.units_of(&request)) {
@@ -215,7 +139,7 @@ impl Shrd {
             return;
         }
         if !self.table.in_range(self.whole_units_of(&request)).is_empty() {
-            self.command(slot).is_changing = true;
+            self.io.command(slot).state.is_changing = true;
             self.changing.add(number, slot, &request);
         }
         self.send_home(slot);
@@ -231,10 +155,10 @@ impl Shrd {
 
     /// Sends a command as it came.
     fn send_home(&mut self, slot: u32) {
-        self.take_effect(slot);
+        self.io.take_effect(slot);
         let replaced = self.replaced;
-        let command = self.command(slot);
-        (command.left, command.next, command.covers) = (1, Next::Answer, replaced);
+        let command = self.io.command(slot);
+        (command.left, command.state.next, command.state.covers) = (1, Next::Answer, replaced);
         let (request, cells) = (command.request, std::mem::take(&mut command.cells));
         let kind = match request.op {
             Op::Read => "read",
@@ -242,12 +166,11 @@ impl Shrd {
             _ => "trim",
         };
         self.list_run(kind, &request);
-        self.array.send(0, request, &cells, u64::from(slot));
+        self.io.array.send(0, request, &cells, Purpose::Part { slot, part: 0 });
     }
 
     /// A command to the drive has ended that is one from above, or a part of it.
-    pub(super) fn part_ended(&mut self, part: &mut Ended) {
-        let (slot, index) = (part.owner as u32, (part.owner >> 32 & ((1 << (KIND - 32)) - 1)) as usize);
+    pub(super) fn part_ended(&mut self, part: Ended<Purpose>, slot: u32, index: usize) {
         if !part.request.opcode.is_block() {
             let key = (part.request.sector, part.request.sectors);
             if let Some(count) = self.log_reads.get_mut(&key) {
@@ -257,42 +180,34 @@ impl Shrd {
                 }
             }
         }
-        let cell = self.cell;
-        let command = self.command(slot);
-        if let Some(path) = part.path.take() {
-            command.path = Some(Box::new(path));
-        }
-        match (part.completion.status, part.cells.take()) {
-            (Status::Success, Some(cells)) => match command.parts.get(index) {
-                None => command.cells = cells,
-                Some(offset) => command.cells[*offset as usize * cell..][..cells.len()].copy_from_slice(&cells),
-            },
-            (Status::Success, None) => {}
-            (status, _) => command.status = status,
+        let cell = self.io.cell;
+        let command = self.io.command(slot);
+        command.note(part.completion.status, part.path);
+        if let Some(cells) = part.cells {
+            command.fill(index, cells, cell);
         }
         self.one_less(slot);
     }
 
     /// A part of a command has ended; with the last one the command goes on.
     fn one_less(&mut self, slot: u32) {
-        let command = self.command(slot);
-        command.left -= 1;
-        if command.left > 0 {
+        let command = self.io.command(slot);
+        if !command.ends() {
             return;
         }
         let (request, status) = (command.request, command.status);
-        match command.next {
+        match command.state.next {
             _ if status != Status::Success => self.answer(slot, status),
             Next::Home => {
                 self.counts.sent_home_instead += 1;
                 self.change(slot);
             }
             Next::Again => {
-                command.next = Next::Answer;
+                command.state.next = Next::Answer;
                 self.sequentialize(slot);
             }
             Next::Answer => {
-                if command.is_changing && !seeded(LayerBug::OldEntryKept) {
+                if command.state.is_changing && !seeded(LayerBug::OldEntryKept) {
                     self.units_are_home(&request);
                 }
                 self.answer(slot, status);
@@ -300,25 +215,15 @@ impl Shrd {
         }
     }
 
-    /// A command has so many parts more.
-    pub(super) fn add_parts(&mut self, slot: u32, parts: u32) {
-        self.command(slot).left += parts;
-    }
-
     /// A pack of the command's is in the log, or ended otherwise.
     pub(super) fn pack_ended(&mut self, slot: u32, status: Status, path: Option<&Path>) {
-        let command = self.command(slot);
-        if let Some(path) = path {
-            command.path = Some(Box::new(path.clone()));
-        }
-        match status {
-            Status::Success => {}
-            Status::Aborted => command.status = status,
-            _ => {
-                command.was_refused = true;
-                if command.next == Next::Answer {
-                    command.next = Next::Home;
-                }
+        let command = self.io.command(slot);
+        let is_refused = !matches!(status, Status::Success | Status::Aborted);
+        command.note(if is_refused { Status::Success } else { status }, path.cloned());
+        if is_refused {
+            command.state.was_refused = true;
+            if command.state.next == Next::Answer {
+                command.state.next = Next::Home;
             }
         }
         self.one_less(slot);
@@ -326,16 +231,16 @@ impl Shrd {
 
     /// A pack of the command's was not sent before the drive lost its power.
     pub(super) fn again(&mut self, slot: u32) {
-        self.command(slot).next = Next::Again;
+        self.io.command(slot).state.next = Next::Again;
         self.one_less(slot);
     }
 
     /// A command is done.
     fn answer(&mut self, slot: u32, status: Status) {
-        self.take_effect(slot);
-        let command = self.commands[slot as usize].take().expect("a command ends once");
-        let Command { request, number, order, cells, path, waits, was_refused, is_changing, covers, .. } = command;
-        self.free.push(slot);
+        self.io.take_effect(slot);
+        let command = self.io.command(slot);
+        let (number, request) = (command.number, command.request);
+        let State { was_refused, is_changing, covers, .. } = command.state;
         let mut status = status;
         if was_refused && status.is_error() && status != Status::Aborted {
             self.in_doubt = Some(status);
@@ -349,20 +254,10 @@ impl Shrd {
             self.flushed(covers);
             status = self.in_doubt.unwrap_or(status);
         }
-        self.overlaps.remove(number, &self.whole(&request));
-        self.has_ended |= self.overlaps.any_waits();
         if is_changing {
             self.changing.remove(number, &request);
         }
-        self.outstanding -= 1;
-        self.taken.add(&request);
-        if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
-            self.read_data.push((request.tag, cells));
-        }
-        let now = self.array.now();
-        if self.array.records_paths() {
-            self.paths.push(path_of(&request, &waits, path.as_deref(), now));
-        }
-        self.completions.push(completion(&request, status, now, order));
+        self.io.answer(slot, status);
+        self.has_ended |= self.io.overlaps.any_waits();
     }
 }

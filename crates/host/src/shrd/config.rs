@@ -1,6 +1,7 @@
 //! The driver's keys in descriptions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ssdlab_base::command_sets::shrd::{
     MOST_ENTRIES, MOST_UNITS, REMAP, SHRD, TRIM_LOG, TWRITE_HEADER, VENDOR_REMAP, VENDOR_TRIM_LOG, VENDOR_TWRITE_HEADER,
@@ -9,7 +10,7 @@ use ssdlab_base::{CommandSet, Opcode, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
 
 use super::Shrd;
-use crate::layers::{Below, LayerConfig, LayerKind};
+use crate::layers::{Below, LayerConfig, LayerKind, only};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -18,6 +19,7 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     summary: "SHRD's driver: small writes go to a log in the drive, which gives them their own addresses back later",
     keys: KEYS,
     devices: (1, 1),
+    hands_on: false,
     read,
 };
 
@@ -157,8 +159,8 @@ pub struct ShrdConfig {
     pub list_commands: u32,
 }
 
-fn read(keys: &Section<'_>) -> Result<Box<dyn LayerConfig>, DescriptionError> {
-    Ok(Box::new(ShrdConfig {
+fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
+    Ok(Arc::new(ShrdConfig {
         threshold: keys.number("threshold")?,
         pack: keys.number("pack")?,
         twrites: keys.count("twrites")?,
@@ -214,10 +216,6 @@ impl ShrdConfig {
 }
 
 impl LayerConfig for ShrdConfig {
-    fn kind(&self) -> &'static str {
-        LAYER.name
-    }
-
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         Ok(below.iter().map(|below| below.sectors).sum())
     }
@@ -228,11 +226,7 @@ impl LayerConfig for ShrdConfig {
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
-        let below = below.into_iter().next().ok_or(LayerError::NoDevice { layer: LAYER.name })?;
+        let below = only(below, LAYER.name)?;
         Ok(Box::new(Shrd::new(below, *self)?))
-    }
-
-    fn clone_box(&self) -> Box<dyn LayerConfig> {
-        Box::new(*self)
     }
 }

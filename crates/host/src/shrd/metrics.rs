@@ -24,7 +24,6 @@ pub(super) struct Counts {
     pub(super) trims: u64,
     pub(super) twrites: u64,
     pub(super) twrites_refused: u64,
-    pub(super) waited_for_overlaps: u64,
     pub(super) waited_for_places: u64,
     pub(super) waited_for_remaps: u64,
 }
@@ -60,7 +59,7 @@ impl Shrd {
             ("trims", counts.trims),
             ("twrites", counts.twrites),
             ("twrites_refused", counts.twrites_refused),
-            ("waited_for_overlaps", counts.waited_for_overlaps),
+            ("waited_for_overlaps", self.io.waited_for_overlaps),
             ("waited_for_places", counts.waited_for_places),
             ("waited_for_remaps", counts.waited_for_remaps),
         ]

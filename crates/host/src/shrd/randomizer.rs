@@ -7,8 +7,7 @@ use ssdlab_base::command_sets::shrd::{MOST_ENTRIES, Pairs, REMAP as REMAP_COMMAN
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 
-use super::{FLUSH, KIND, REMAP, Shrd, TRIM};
-use crate::array::Ended;
+use super::{Purpose, Shrd};
 use crate::seeded::{LayerBug, seeded};
 
 /// Entries of a map page of 4 KB.
@@ -87,7 +86,7 @@ impl Shrd {
 
     /// A pass over the places that were given out before the oldest twrite that has not completed.
     fn begin_pass(&mut self) {
-        let in_flight = self.twrites.iter().flatten().filter(|twrite| twrite.epoch == self.epoch);
+        let in_flight = self.twrites.all().map(|(_, twrite)| twrite).filter(|twrite| twrite.epoch == self.epoch);
         let firsts = in_flight.map(|twrite| twrite.pack.first).chain(self.packing.oldest());
         let complete = firsts.map(|first| self.ring.before(first)).min().unwrap_or(self.ring.used());
         let range = (self.config.range / (self.per_unit * 512)).clamp(1, u64::from(u32::MAX)) as u32;
@@ -125,8 +124,8 @@ impl Shrd {
     fn entries_for_home(&self) -> Vec<(u32, u32)> {
         let mut entries = Vec::new();
         for slot in &self.for_home {
-            let Some(command) = &self.commands[*slot as usize] else { continue };
-            for unit in self.edges(&command.request).filter(|unit| !self.is_moving(&(*unit..unit + 1))) {
+            let request = self.io.commands.get(*slot).request;
+            for unit in self.edges(&request).filter(|unit| !self.is_moving(&(*unit..unit + 1))) {
                 let entry = self.table.place_of(unit).map(|place| (unit, place));
                 entries.extend(entry.filter(|entry| !self.is_busy(*entry)));
             }
@@ -154,7 +153,6 @@ impl Shrd {
     }
 
     fn send_remap(&mut self, entries: Vec<(u32, u32)>) {
-        self.numbers += 1;
         self.counts.remaps += 1;
         self.counts.remapped_entries += entries.len() as u64;
         let pages = entries.chunk_by(|a, b| a.0 / ENTRIES_OF_A_PAGE == b.0 / ENTRIES_OF_A_PAGE).count();
@@ -163,23 +161,22 @@ impl Shrd {
             self.list("remap", u64::from(first.0), u64::from(last.0) + 1, entries.len() as u64);
         }
         let words = Pairs(entries.iter().map(|(unit, place)| (*place, *unit)).collect()).encode();
-        let number = self.numbers & ((1 << KIND) - 1);
+        let number = self.io.next_number();
         self.moving.push(Moving { number, entries });
-        self.send_own(REMAP_COMMAND, &words, REMAP << KIND | number);
+        self.send_own(REMAP_COMMAND, &words, Purpose::Remap(number));
     }
 
-    fn send_own(&mut self, opcode: ssdlab_base::Opcode, words: &[u64], owner: u64) {
+    fn send_own(&mut self, opcode: ssdlab_base::Opcode, words: &[u64], purpose: Purpose) {
         let spec = SHRD.command(self.config.carried(opcode)).expect("the set has it");
-        self.array.send_of_set(0, Request::of_set(spec, 0, 0), &[], words, owner);
+        self.io.array.send_of_set(0, Request::of_set(spec, 0, 0), &[], words, purpose);
     }
 
-    pub(super) fn remap_ended(&mut self, part: &Ended) {
-        let number = part.owner & ((1 << KIND) - 1);
+    pub(super) fn remap_ended(&mut self, status: Status, number: u64) {
         // After a power cut the drive has moved everything.
         let Some(index) = self.moving.iter().position(|moving| moving.number == number) else { return };
         let moving = self.moving.swap_remove(index);
         self.has_ended = true;
-        match part.completion.status {
+        match status {
             Status::Success => {
                 for (unit, place) in moving.entries {
                     // Written again in the meantime, its newest copy is elsewhere.
@@ -285,16 +282,14 @@ impl Shrd {
     fn send_own_flush(&mut self) {
         if !std::mem::replace(&mut self.flushes, true) {
             self.counts.flushes += 1;
-            self.array.send(0, Request::new(Op::Flush, 0, 0), &[], FLUSH << KIND | self.replaced);
+            self.io.array.send(0, Request::new(Op::Flush, 0, 0), &[], Purpose::Flush(self.replaced));
         }
     }
 
-    pub(super) fn own_flush_ended(&mut self, part: &Ended) {
+    pub(super) fn own_flush_ended(&mut self, status: Status, replaced: u64) {
         self.flushes = false;
-        match part.completion.status {
-            Status::Success => {
-                self.flushed(part.owner & ((1 << KIND) - 1));
-            }
+        match status {
+            Status::Success => self.flushed(replaced),
             Status::Aborted => {}
             status => self.give_up(status),
         }
@@ -318,7 +313,7 @@ impl Shrd {
             self.counts.trimmed_units += runs.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
             self.trims_in_flight += 1;
             let words = Pairs(runs.to_vec()).encode();
-            self.send_own(TRIM_LOG, &words, TRIM << KIND);
+            self.send_own(TRIM_LOG, &words, Purpose::Trim);
         }
     }
 }

@@ -6,8 +6,8 @@ use ssdlab_device::Status;
 use ssdlab_device::path::Part;
 
 use super::config::{Ordering, WhenFull};
-use super::{DATA, HEADER, KIND, Shrd, Twrite};
-use crate::array::Ended;
+use super::{Purpose, Shrd, Twrite};
+use crate::layer::Ended;
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::Pack;
 
@@ -31,8 +31,7 @@ impl Shrd {
         match self.config.when_full {
             WhenFull::Wait => {
                 self.counts.waited_for_places += 1;
-                let wait = self.array.wait(Part::LayerSpace);
-                self.command(slot).waits.begin(wait);
+                self.io.begin_wait(slot, Part::LayerSpace);
                 self.for_places.push_back(slot);
             }
             WhenFull::Direct => {
@@ -44,27 +43,26 @@ impl Shrd {
 
     /// Gives a write its places, and packs it; at the end of the ring it becomes two. False if there are too few.
     pub(super) fn place(&mut self, slot: u32) -> bool {
-        let request = self.command(slot).request;
+        let request = self.io.command(slot).request;
         let units = self.units_of(&request);
         let count = units.len() as u32;
         if self.ring.free() < count {
             return false;
         }
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
+        self.io.end_wait(slot);
         self.counts.small_writes += 1;
         let before_end = count.min(self.ring.before_wrap());
-        let unit_cells = self.per_unit as usize * self.cell;
-        let cells = std::mem::take(&mut self.command(slot).cells);
+        let unit_cells = self.per_unit as usize * self.io.cell;
+        let cells = std::mem::take(&mut self.io.command(slot).cells);
         let parts = [(0, before_end), (before_end, count - before_end)];
-        self.add_parts(slot, 1 + u32::from(before_end < count));
+        self.io.command(slot).left += 1 + u32::from(before_end < count);
         for (from, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
             let first = self.ring.take(count);
             let of_part = &cells[from as usize * unit_cells..(from + count) as usize * unit_cells];
             self.packing.add(slot, units.start + from, count, first, of_part);
         }
         // It goes to its own address if the drive does not take it.
-        self.command(slot).cells = cells;
+        self.io.command(slot).cells = cells;
         true
     }
 
@@ -90,80 +88,67 @@ impl Shrd {
         let header = TwriteHeader { first: pack.first, units: std::mem::take(&mut pack.units) };
         let words = header.encode();
         pack.units = header.units;
-        let queue = self.command(pack.commands[0]).request.queue;
-        let index = self.free_twrites.pop().unwrap_or_else(|| {
-            self.twrites.push(None);
-            self.twrites.len() as u32 - 1
-        });
-        self.twrites[index as usize] = Some(Twrite { pack, epoch: self.epoch });
+        let queue = self.io.command(pack.commands[0]).request.queue;
+        let twrite = self.twrites.put(Twrite { pack, epoch: self.epoch });
         let spec = SHRD.command(self.config.carried(TWRITE_HEADER)).expect("the set has it");
         let request = Request { queue, ..Request::of_set(spec, 0, 0) };
-        self.array.send_of_set(0, request, &[], &words, HEADER << KIND | u64::from(index));
+        self.io.array.send_of_set(0, request, &[], &words, Purpose::Header(twrite));
         if self.config.ordering == Ordering::Drive {
-            self.send_data(index);
+            self.send_data(twrite);
         }
     }
 
-    fn send_data(&mut self, index: u32) {
-        let twrite = self.twrites[index as usize].as_mut().expect("a twrite in the drive");
-        let (first, count) = (u64::from(twrite.pack.first), twrite.pack.units.len() as u64);
-        let (cells, commands) = (std::mem::take(&mut twrite.pack.cells), std::mem::take(&mut twrite.pack.commands));
-        for slot in &commands {
-            self.take_effect(*slot);
+    fn send_data(&mut self, twrite: u32) {
+        let pack = &mut self.twrites.get_mut(twrite).pack;
+        let (first, count, cells) = (u64::from(pack.first), pack.units.len() as u64, std::mem::take(&mut pack.cells));
+        for slot in &pack.commands {
+            self.io.take_effect(*slot);
         }
-        let queue = self.command(commands[0]).request.queue;
-        let twrite = self.twrites[index as usize].as_mut().expect("a twrite in the drive");
-        twrite.pack.commands = commands;
+        let queue = self.io.command(pack.commands[0]).request.queue;
         let spec = SHRD.command(TWRITE_DATA).expect("the set has it");
         let (sector, sectors) = (self.capacity + first * self.per_unit, count * self.per_unit);
         let request = Request { queue, ..Request::of_set(spec, sector, sectors) };
         if seeded(LayerBug::TableBeforeData) {
-            self.map_to_log(index);
+            self.map_to_log(twrite);
         }
         self.list_run("log_write", &request);
-        self.array.send_of_set(0, request, &cells, &[], DATA << KIND | u64::from(index));
+        self.io.array.send_of_set(0, request, &cells, &[], Purpose::Data(twrite));
     }
 
-    pub(super) fn header_ended(&mut self, part: &Ended) {
+    pub(super) fn header_ended(&mut self, part: &Ended<Purpose>, twrite: u32) {
         if self.config.ordering == Ordering::Drive {
             return;
         }
-        let index = part.owner as u32;
-        let twrite = self.twrites[index as usize].as_ref().expect("a twrite in the drive");
         match part.completion.status {
-            Status::Success if twrite.epoch == self.epoch => self.send_data(index),
+            Status::Success if self.twrites.get(twrite).epoch == self.epoch => self.send_data(twrite),
             // The drive has lost its power, and the header with it.
-            Status::Success => self.twrite_ended(index, Status::Aborted, part),
-            status => self.twrite_ended(index, status, part),
+            Status::Success => self.twrite_ended(twrite, Status::Aborted, part),
+            status => self.twrite_ended(twrite, status, part),
         }
     }
 
-    pub(super) fn data_ended(&mut self, part: &Ended) {
-        let index = part.owner as u32;
-        let twrite = self.twrites[index as usize].as_ref().expect("a twrite in the drive");
+    pub(super) fn data_ended(&mut self, part: &Ended<Purpose>, twrite: u32) {
         // After a power cut the drive has given the units their own addresses.
-        if part.completion.status == Status::Success && twrite.epoch == self.epoch {
-            self.map_to_log(index);
+        if part.completion.status == Status::Success && self.twrites.get(twrite).epoch == self.epoch {
+            self.map_to_log(twrite);
         }
-        self.twrite_ended(index, part.completion.status, part);
+        self.twrite_ended(twrite, part.completion.status, part);
     }
 
     /// The units of a twrite are in the log now.
-    fn map_to_log(&mut self, index: u32) {
-        let twrite = self.twrites[index as usize].as_mut().expect("a twrite in the drive");
-        let first = twrite.pack.first;
-        let units = std::mem::take(&mut twrite.pack.units);
+    fn map_to_log(&mut self, twrite: u32) {
+        let pack = &mut self.twrites.get_mut(twrite).pack;
+        let (first, units) = (pack.first, std::mem::take(&mut pack.units));
         for (&unit, place) in units.iter().zip(first..) {
             if let Some(before) = self.table.insert(unit, place) {
                 self.dies(if seeded(LayerBug::NewCopyTrimmed) { place } else { before }, 0);
             }
         }
-        self.twrites[index as usize].as_mut().expect("it is there").pack.units = units;
+        self.twrites.get_mut(twrite).pack.units = units;
     }
 
-    fn twrite_ended(&mut self, index: u32, status: Status, part: &Ended) {
-        let twrite = self.twrites[index as usize].take().expect("a twrite ends once");
-        self.free_twrites.push(index);
+    fn twrite_ended(&mut self, twrite: u32, status: Status, part: &Ended<Purpose>) {
+        let twrite = self.twrites.take(twrite);
         self.twrites_in_flight -= 1;
         self.counts.twrites_refused += u64::from(!matches!(status, Status::Success | Status::Aborted));
         for slot in twrite.pack.commands {

@@ -33,8 +33,17 @@ fn member(target: &[&str], contents: Contents) -> Member {
 }
 
 fn layer(target: &[&str]) -> Box<dyn Device> {
-    host("").build(vec![member(target, Contents::Bytes)]).expect("a stack")
+    layer_with("", target)
 }
+
+fn layer_with(keys: &str, target: &[&str]) -> Box<dyn Device> {
+    let host = host(keys);
+    assert!(host.sectors(&drive(target)).is_ok());
+    host.build(vec![member(target, Contents::Bytes)]).expect("a stack")
+}
+
+/// A layer between that hands commands on, and holds some of them when the power goes.
+const SCHEDULER: &str = "[[layer]]\nkind = \"scheduler\"\ndepth = 3\n";
 
 fn figure(device: &dyn Device, name: &str) -> f64 {
     device.layers()[0].figures[name]
@@ -199,8 +208,8 @@ fn a_list_says_the_same_over_many_checkpoints() {
 /// What was in flight is sent again, so the host hears of nothing.
 #[test]
 fn a_power_cut_of_the_drive_alone_loses_nothing() {
-    for target in TARGETS {
-        let mut device = layer(target);
+    for (keys, target) in ["", SCHEDULER].into_iter().flat_map(|keys| TARGETS.map(|target| (keys, target))) {
+        let mut device = layer_with(keys, target);
         let units = device.sectors() / 8;
         for unit in 0..units {
             write(&mut *device, unit * 8, 8, 1);
@@ -353,4 +362,23 @@ fn zones_and_segments_take_the_same_writes() {
         (device.sectors(), figures, device.counters().bytes[1])
     };
     assert_eq!(work(SEGMENTS), work(ZONES));
+}
+
+/// A scheduler hands on the drive's segments, and does not take block I/O for them from a host that knows nothing of them.
+#[test]
+fn a_scheduler_between_hands_everything_on_and_one_alone_is_refused() {
+    for target in TARGETS {
+        let mut device = layer_with(SCHEDULER, target);
+        let sectors = device.sectors();
+        assert_eq!(sectors, layer(target).sectors());
+        (0..4).for_each(|round| write(&mut *device, round * 512, 512, round as u8 + 1));
+        flush(&mut *device);
+        let mut members = device.into_members();
+        members.iter_mut().for_each(|member| member.cycle(&mut |_| None));
+        let mut device = host(SCHEDULER).build(members).expect("it comes back");
+        assert_eq!(read(&mut *device, 510, 4), [1, 1, 2, 2]);
+        let alone = Host::parse(SCHEDULER, "host.toml").expect("a host").sectors(&drive(target));
+        let refused = alone.expect_err("block I/O on segments").to_string();
+        assert!(refused.contains("the layer scheduler sends block I/O"), "{refused}");
+    }
 }

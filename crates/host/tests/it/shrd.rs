@@ -58,9 +58,13 @@ fn a_drive_without_the_commands_is_refused_with_the_line_of_the_layer() {
     let refused = host.sectors(&drive("page")).expect_err("a drive of another design").to_string();
     assert!(refused.starts_with("host.toml:4:8: the layer shrd:") && refused.contains("the design page"), "{refused}");
     assert!(host.sectors(&drive("shrd")).is_ok());
-    let below = "[[layer]]\nkind = \"shrd\"\n[[layer]]\nkind = \"scheduler\"\n";
-    let host = Host::parse(below, "host.toml").expect("a host");
-    let refused = host.sectors(&drive("shrd")).expect_err("a layer between").to_string();
+    // A scheduler hands the commands on, a stripe does not.
+    let above = |below: &str| {
+        let text = format!("[[layer]]\nkind = \"shrd\"\n[[layer]]\nkind = \"{below}\"\n");
+        Host::parse(&text, "host.toml").expect("a host").sectors(&drive("shrd"))
+    };
+    assert_eq!(above("scheduler").ok(), host.sectors(&drive("shrd")).ok());
+    let refused = above("stripe").expect_err("a layer between").to_string();
     assert!(refused.starts_with("host.toml:2:8:") && refused.contains("no layer between"), "{refused}");
 }
 

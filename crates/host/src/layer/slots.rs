@@ -2,17 +2,17 @@
 
 /// Things that have a number as long as they are there.
 #[derive(Debug)]
-pub(super) struct Slots<T> {
+pub(crate) struct Slots<T> {
     things: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Slots<T> {
-    pub(super) const fn new() -> Slots<T> {
+    pub(crate) const fn new() -> Slots<T> {
         Slots { things: Vec::new(), free: Vec::new() }
     }
 
-    pub(super) fn put(&mut self, thing: T) -> u32 {
+    pub(crate) fn put(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.things[number as usize] = Some(thing);
@@ -25,16 +25,25 @@ impl<T> Slots<T> {
         }
     }
 
-    pub(super) fn get(&mut self, number: u32) -> &mut T {
+    pub(crate) fn get(&self, number: u32) -> &T {
+        self.things[number as usize].as_ref().expect("it has not ended")
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
         self.things[number as usize].as_mut().expect("it has not ended")
     }
 
     /// Each thing with its number.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.things).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
     }
 
-    pub(super) fn take(&mut self, number: u32) -> T {
+    /// Each thing with its number, to change.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        (0..).zip(&mut self.things).filter_map(|(number, thing)| Some((number, thing.as_mut()?)))
+    }
+
+    pub(crate) fn take(&mut self, number: u32) -> T {
         self.free.push(number);
         self.things[number as usize].take().expect("it ends once")
     }

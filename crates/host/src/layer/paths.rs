@@ -1,58 +1,8 @@
-//! What layers above several devices share: the devices in step, commands on their way below, and the order of those that
-//! overlap.
-
-mod devices;
-mod overlaps;
-mod units;
-
-pub(crate) use devices::{Array, Ended};
-pub(crate) use overlaps::{Overlaps, Turn, changes};
-pub(crate) use units::{units_of, whole_units_of, widened};
+//! What a command waited for in a layer and below it, and how it ended.
 
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::path::{Part, Path, Segment, Stage};
 use ssdlab_device::{Completion, Status};
-
-/// A layer above several devices, as it goes through time.
-pub(crate) trait OverArray {
-    /// Its devices.
-    fn array(&mut self) -> &mut Array;
-
-    /// Whether it holds an answer that the caller has not taken yet.
-    fn has_answered(&self) -> bool;
-
-    /// Takes what has ended below, sends what waited for it, and answers; until there is no more to do now.
-    fn work(&mut self);
-
-    /// Runs step by step up to `until`: what a completion lets in goes at that very time.
-    fn step_until(&mut self, until: Nanos) {
-        loop {
-            while self.array().step(until) {
-                self.work();
-            }
-            self.array().advance(until);
-            if !self.array().any_has_ended() {
-                return;
-            }
-            self.work();
-        }
-    }
-
-    /// Runs step by step up to `until`, but stops at the first answer; true if there is one.
-    fn step_to_answer(&mut self, until: Nanos) -> bool {
-        loop {
-            while !self.has_answered() && self.array().step(until) {
-                self.work();
-            }
-            let now = self.array().now();
-            self.array().advance(now);
-            if !self.array().any_has_ended() {
-                return self.has_answered();
-            }
-            self.work();
-        }
-    }
-}
 
 /// The completion of a command from above.
 pub(crate) fn completion(request: &Request, status: Status, at: Nanos, order: u64) -> Completion {
@@ -68,7 +18,7 @@ pub(crate) fn completion(request: &Request, status: Status, at: Nanos, order: u6
     }
 }
 
-/// Why an array of so many sectors does not begin a command: it takes block I/O, and that within its sectors.
+/// Why a layer of so many sectors does not begin a command: it takes block I/O, and that within its sectors.
 pub(crate) fn turned_away(request: &Request, sectors: u64) -> Option<Status> {
     let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
     match request.opcode.is_block() {
@@ -83,17 +33,16 @@ pub(crate) fn turned_away(request: &Request, sectors: u64) -> Option<Status> {
 pub(crate) struct Waits(Vec<(Nanos, Part)>);
 
 impl Waits {
-    /// The command waits from now on, as [`Array::wait`] has it.
-    pub(crate) fn begin(&mut self, wait: Option<(Nanos, Part)>) {
-        let Some((now, _)) = wait else { return };
+    /// The command waits from now on, as [`Io::begin_wait`](super::Io::begin_wait) has it.
+    pub(crate) fn begin(&mut self, now: Nanos, part: Part) {
         assert!(self.0.last().is_none_or(|(since, _)| *since <= now), "waits of a command are in order of time");
-        self.0.extend(wait);
+        self.0.push((now, part));
     }
 
     /// The command goes on.
     pub(crate) fn end(&mut self, now: Nanos) {
         if self.0.last().is_some_and(|(_, part)| *part != Part::HostLayers) {
-            self.begin(Some((now, Part::HostLayers)));
+            self.begin(now, Part::HostLayers);
         }
     }
 

@@ -1,55 +1,66 @@
 //! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
 
-use ssdlab_base::{Answer, Nanos, Request};
-use ssdlab_device::path::{self, Path};
+use ssdlab_base::{Answer, Event, Nanos, Request};
+use ssdlab_device::path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 
+use super::Slots;
 use crate::device::Again;
 use crate::promise::Promise;
 use crate::seeded::acts_on_unkept;
-use crate::{Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
+use crate::{AnswersBelow, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
 
 /// A command that has ended in a device.
-pub(crate) struct Ended {
+pub(crate) struct Ended<P> {
     /// Which device.
     pub(crate) device: usize,
-    /// What the layer called it.
-    pub(crate) owner: u64,
+    /// What the layer sent it for.
+    pub(crate) purpose: P,
     /// The command as it was sent.
     pub(crate) request: Request,
     /// How it ended.
     pub(crate) completion: Completion,
     /// What it read, where contents are kept.
     pub(crate) cells: Option<Vec<u8>>,
+    /// The answer of a command of a set, if it has one.
+    pub(crate) answer: Option<Answer>,
     /// What it waited for, where that is recorded.
     pub(crate) path: Option<Path>,
 }
 
 /// A device and what is in it.
-struct Below {
+struct Lower<P> {
     device: Box<dyn Device>,
     /// By tag.
-    sent: Vec<Option<(u64, Request)>>,
-    free: Vec<u32>,
+    sent: Slots<(P, Request)>,
     in_flight: u64,
     /// A plain write may be lost with the power after its answer.
     buffered: bool,
 }
 
-impl Below {
+impl<P> Lower<P> {
+    fn new(device: Box<dyn Device>) -> Lower<P> {
+        let identity = device.identify();
+        let buffered = identity.has_write_cache || identity.has_host_cache;
+        Lower { device, sent: Slots::new(), in_flight: 0, buffered }
+    }
+
     /// Whether a completion is there whose answer promises something.
     fn has_promised(&mut self) -> bool {
         let (sent, buffered) = (&self.sent, self.buffered);
-        let of = |completion: &Completion| sent[completion.tag as usize].as_ref().map(|(_, request)| request);
-        let promises =
-            |completion| of(completion).is_some_and(|request| Promise::of_request(request, buffered).is_any());
+        let promises = |completion: &Completion| Promise::of_request(&sent.get(completion.tag).1, buffered).is_any();
         self.device.completions().iter().any(promises)
+    }
+
+    /// A command is in it, and it has no event: it finds out when it is run whether it can go on.
+    fn is_stuck(&self) -> bool {
+        self.in_flight > 0 && self.device.next_event().is_none()
     }
 }
 
-/// Devices side by side.
-pub(crate) struct Array {
-    below: Vec<Below>,
+/// Devices side by side, and for what (`P`) each command was sent to them.
+pub(crate) struct Array<P> {
+    below: Vec<Lower<P>>,
     now: Nanos,
     /// What was sent to all of them and has ended.
     pub(crate) sent: Traffic,
@@ -58,23 +69,60 @@ pub(crate) struct Array {
     /// There are several devices, and images under them: what an answer of one promises is in its images before the layer acts
     /// on it ([`promise`](crate::promise)).
     has_images: bool,
+    /// Events of the only device go to the host; otherwise they are dropped.
+    hands_on_events: bool,
+    /// The only device stopped because of an event that the host has not taken.
+    has_event: bool,
 }
 
-impl Array {
-    pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array {
+impl Array<()> {
+    /// Devices in which there is nothing, brought to one time.
+    pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array<()> {
         let now = devices.iter().map(|device| device.now()).max().unwrap_or(Nanos::ZERO);
         let records_paths = devices.iter().flat_map(|device| device.parts()).any(|part| part.drive.records_paths());
         let mut parts = devices.iter().flat_map(|device| device.parts());
         let has_images = devices.len() > 1 && parts.any(|part| part.drive.image().is_some());
-        let below = |device: Box<dyn Device>| {
-            let identity = device.identify();
-            let buffered = identity.has_write_cache || identity.has_host_cache;
-            Below { device, sent: Vec::new(), free: Vec::new(), in_flight: 0, buffered }
-        };
-        let below = devices.into_iter().map(below).collect();
-        Array { below, now, sent: Traffic::default(), records_paths, paths: Vec::new(), has_images }
+        let below = devices.into_iter().map(Lower::new).collect();
+        let (sent, paths) = (Traffic::default(), Vec::new());
+        let mut array =
+            Array { below, now, sent, records_paths, paths, has_images, hands_on_events: false, has_event: false };
+        array.advance(now);
+        array
     }
 
+    /// Runs one command on a device, in which there is no other: block I/O or one of the device's own set, with its words.
+    ///
+    /// # Errors
+    /// The device never answers.
+    pub(crate) fn alone(
+        &mut self,
+        device: usize,
+        request: Request,
+        cells: &[u8],
+        words: &[u64],
+    ) -> Result<Ended<()>, LayerError> {
+        self.send_of_set(device, request, cells, words, ());
+        let mut ended = Vec::new();
+        loop {
+            self.take(&mut ended);
+            match ended.pop() {
+                Some(part) => return Ok(part),
+                None if self.run(Nanos::MAX) || self.run_stuck() => {}
+                None => return Err(LayerError::Silent { device }),
+            }
+        }
+    }
+
+    /// The devices for a layer, whose commands have purposes. None is in them now.
+    pub(super) fn for_layer<P>(self, hands_on_events: bool) -> Array<P> {
+        assert!(self.is_idle(), "a layer begins above idle devices");
+        let below = self.below.into_iter().map(|below| Lower::new(below.device)).collect();
+        let Array { now, sent, records_paths, paths, has_images, has_event, .. } = self;
+        Array { below, now, sent, records_paths, paths, has_images, hands_on_events, has_event }
+    }
+}
+
+impl<P> Array<P> {
     pub(crate) fn len(&self) -> usize {
         self.below.len()
     }
@@ -92,7 +140,7 @@ impl Array {
     }
 
     /// The device that has the stack's part of this number, and the number there.
-    pub(crate) fn place_of(&self, part: usize) -> (usize, usize) {
+    fn place_of(&self, part: usize) -> (usize, usize) {
         let mut inside = part;
         for (index, below) in self.below.iter().enumerate() {
             let parts = below.device.parts().len();
@@ -109,11 +157,6 @@ impl Array {
         self.advance(self.now);
         let (device, inside) = self.place_of(part);
         (device, self.below[device].device.cut(inside, again))
-    }
-
-    /// The host stops, as [`close`](crate::device::Power::close) has it.
-    pub(crate) fn close(&mut self) {
-        self.below.iter_mut().for_each(|below| below.device.close());
     }
 
     /// Who the devices are together.
@@ -137,7 +180,7 @@ impl Array {
         }
     }
 
-    /// A layer's own figures, and those of the layers below it, from left to right.
+    /// A layer's own metrics, and those of the layers below it, from left to right.
     pub(crate) fn layers(&self, mut own: LayerMetrics) -> Vec<LayerMetrics> {
         own.sent = self.sent;
         own.below = Traffic::default();
@@ -164,8 +207,8 @@ impl Array {
     }
 
     /// Takes the drives out of all devices, from left to right, and drops the devices' layers.
-    pub(crate) fn into_members(self) -> Vec<Member> {
-        self.below.into_iter().flat_map(|below| below.device.into_members()).collect()
+    pub(crate) fn take_members(&mut self) -> Vec<Member> {
+        std::mem::take(&mut self.below).into_iter().flat_map(|below| below.device.into_members()).collect()
     }
 
     /// Whether paths are recorded.
@@ -173,15 +216,10 @@ impl Array {
         self.records_paths
     }
 
-    /// That a command waits for this from now on; nothing while no paths are recorded.
-    pub(crate) fn wait(&self, part: path::Part) -> Option<(Nanos, path::Part)> {
-        self.records_paths.then_some((self.now, part))
-    }
-
     /// Sets whether paths are recorded from now on, here and in the devices.
     pub(crate) fn record_paths(&mut self, on: bool) {
         self.records_paths = on;
-        self.below.iter_mut().for_each(|below| below.device.record_paths(on));
+        self.devices_mut().for_each(|device| device.record_paths(on));
     }
 
     /// Whether no command of the layer's is in a device.
@@ -195,79 +233,34 @@ impl Array {
     }
 
     /// Sends a command to a device now; `cells` is what a write brings, empty where contents are not kept.
-    pub(crate) fn send(&mut self, index: usize, request: Request, cells: &[u8], owner: u64) {
-        self.send_of_set(index, request, cells, &[], owner);
+    pub(crate) fn send(&mut self, index: usize, request: Request, cells: &[u8], purpose: P) {
+        self.send_of_set(index, request, cells, &[], purpose);
     }
 
     /// Sends block I/O or a command of the device's own set to a device now. `words` go with a command of the set;
     /// `cells` is what a write brings, empty where contents are not kept.
-    pub(crate) fn send_of_set(&mut self, index: usize, request: Request, cells: &[u8], words: &[u64], owner: u64) {
+    pub(crate) fn send_of_set(&mut self, index: usize, request: Request, cells: &[u8], words: &[u64], purpose: P) {
         let below = &mut self.below[index];
         if below.device.now() < self.now {
             below.device.run_until(self.now);
         }
-        let tag = below.free.pop().unwrap_or_else(|| {
-            below.sent.push(None);
-            below.sent.len() as u32 - 1
-        });
-        let request = Request { at: self.now, tag, ..request };
-        below.sent[tag as usize] = Some((owner, request));
+        let request = Request { at: self.now, ..request };
+        let tag = below.sent.put((purpose, request));
+        let request = Request { tag, ..request };
+        below.sent.get_mut(tag).1 = request;
         below.in_flight += 1;
         let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) };
         below.device.submit_command(&request, Payload { data, words });
     }
 
-    /// Runs one command on the only device, in which there is none; how it ended, and what it read.
-    ///
-    /// # Errors
-    /// The device never answers.
-    pub(crate) fn alone(&mut self, request: Request, cells: &[u8]) -> Result<(Status, Option<Vec<u8>>), LayerError> {
-        self.send(0, request, cells, 0);
-        self.end_of_only_command()
-    }
-
-    /// Runs one command of the device's own set, with its words, on the only device, which holds no other; how it
-    /// ended, and its answer.
-    ///
-    /// # Errors
-    /// The device never answers.
-    pub(crate) fn alone_of_set(
-        &mut self,
-        request: Request,
-        words: &[u64],
-    ) -> Result<(Status, Option<Answer>), LayerError> {
-        self.send_of_set(0, request, &[], words, 0);
-        let (status, _) = self.end_of_only_command()?;
-        let mut answers = Vec::new();
-        self.device_mut(0).take_answers(&mut answers);
-        Ok((status, answers.pop()))
-    }
-
-    fn end_of_only_command(&mut self) -> Result<(Status, Option<Vec<u8>>), LayerError> {
-        let mut ended = Vec::new();
-        loop {
-            self.take(&mut ended);
-            match ended.pop() {
-                Some(part) => return Ok((part.completion.status, part.cells)),
-                None if self.run_to_completion(Nanos::MAX) || self.step(Nanos::MAX) => {}
-                None => return Err(LayerError::Silent { device: 0 }),
-            }
-        }
-    }
-
-    /// Whether something has ended in a device that [`take`](Array::take) has not given.
-    pub(crate) fn has_ended(&mut self, index: usize) -> bool {
-        !self.below[index].device.completions().is_empty()
-    }
-
     /// Whether something has ended in any device that [`take`](Array::take) has not given. A device that is brought to
     /// the time of the others may find something to do although it has no event.
     pub(crate) fn any_has_ended(&mut self) -> bool {
-        (0..self.below.len()).any(|index| self.has_ended(index))
+        self.below.iter_mut().any(|below| !below.device.completions().is_empty())
     }
 
     /// What has ended since the last call, device after device.
-    pub(crate) fn take(&mut self, to: &mut Vec<Ended>) {
+    pub(crate) fn take(&mut self, to: &mut Vec<Ended<P>>) {
         for (index, below) in self.below.iter_mut().enumerate() {
             if below.device.completions().is_empty() {
                 continue;
@@ -277,26 +270,39 @@ impl Array {
             // What was read stands in the order of the completions.
             let mut read = std::mem::take(below.device.read_data());
             let mut cells_read = read.drain(..).peekable();
+            let mut answers = AnswersBelow::take(&mut *below.device);
             below.device.take_paths(&mut self.paths);
             let mut paths = self.paths.drain(..);
             for mut completion in completions.drain(..) {
-                let (owner, request) = below.sent[completion.tag as usize].take().expect("a tag below is in use once");
+                let (purpose, request) = below.sent.take(completion.tag);
                 let promises = || Promise::of_request(&request, below.buffered).is_any();
                 if !kept && completion.status == Status::Success && promises() {
                     completion.status = Status::StorageFull;
                 }
-                below.free.push(completion.tag);
                 below.in_flight -= 1;
                 self.sent.add(&request);
                 let cells = cells_read.next_if(|(tag, _)| *tag == completion.tag).map(|(_, cells)| cells);
-                to.push(Ended { device: index, owner, request, completion, cells, path: paths.next() });
+                let answer = answers.of(&completion);
+                to.push(Ended { device: index, purpose, request, completion, cells, answer, path: paths.next() });
             }
             assert!(cells_read.next().is_none(), "what was read belongs to a completion that succeeded");
+            answers.end();
             drop((paths, cells_read));
             // The allocations go back: the device fills them again.
             *below.device.completions() = completions;
             *below.device.read_data() = read;
         }
+    }
+
+    /// Moves the events of the only device that the host has not seen to the end of `to`.
+    pub(crate) fn take_events(&mut self, to: &mut Vec<Event>) {
+        self.has_event = false;
+        self.below[0].device.take_events(to);
+    }
+
+    /// Whether the only device stopped because of an event that the host has not taken.
+    pub(crate) const fn has_event(&self) -> bool {
+        self.has_event
     }
 
     pub(crate) fn next_event(&self) -> Option<Nanos> {
@@ -306,16 +312,25 @@ impl Array {
     /// Whether a device has something to do up to `until`: one without events may find something while commands are in
     /// it.
     pub(crate) fn has_work(&self, until: Nanos) -> bool {
-        match self.next_event() {
-            Some(at) => at <= until,
-            None => self.below.iter().any(|below| below.in_flight > 0),
-        }
+        self.next_event().is_some_and(|at| at <= until) || self.below.iter().any(Lower::is_stuck)
     }
 
-    /// Runs the events of the earliest time, which is not beyond `until`; false if there are none, and no device finds
-    /// something to do.
-    pub(crate) fn step(&mut self, until: Nanos) -> bool {
-        let Some(at) = self.next_event().filter(|at| *at <= until) else { return self.run_those_without_events() };
+    /// Runs events up to `until`: of several devices those of the earliest time, of one device all before its next completion, since
+    /// most of a drive's events complete nothing. False if nothing has happened that the layer has to look at.
+    pub(crate) fn run(&mut self, until: Nanos) -> bool {
+        if let [below] = &mut self.below[..]
+            && !self.has_event
+        {
+            let device = &mut below.device;
+            let any = match self.hands_on_events {
+                false => device.wait_for_completion(until),
+                true => device.run_to_completion(until),
+            };
+            self.has_event = any && device.completions().is_empty();
+            self.now = self.now.max(device.now());
+            return any;
+        }
+        let Some(at) = self.next_event().filter(|at| *at <= until) else { return false };
         self.now = self.now.max(at);
         for below in &mut self.below {
             if below.device.next_event().is_some_and(|event| event <= at) {
@@ -325,24 +340,13 @@ impl Array {
         true
     }
 
-    /// Runs events of the only device up to `until`, and stops as soon as a completion is there; true if one is. Events for the host
-    /// are dropped: no layer has a use for them, and the device stops while one is there.
-    pub(crate) fn run_to_completion(&mut self, until: Nanos) -> bool {
-        let device = &mut self.below[0].device;
-        let any = device.wait_for_completion(until);
-        self.now = self.now.max(device.now());
-        any
-    }
-
     /// Commands may wait in a device in which nothing will happen: it finds out when it is run. True if that changed anything.
-    fn run_those_without_events(&mut self) -> bool {
+    pub(crate) fn run_stuck(&mut self) -> bool {
         let mut any = false;
-        for below in self.below.iter_mut().filter(|below| below.in_flight > 0) {
-            if below.device.next_event().is_none() {
-                let before = below.device.outstanding();
-                below.device.run_until(self.now.max(below.device.now()));
-                any |= below.device.outstanding() != before || below.device.next_event().is_some();
-            }
+        for below in self.below.iter_mut().filter(|below| below.is_stuck()) {
+            let before = below.device.outstanding();
+            below.device.run_until(self.now.max(below.device.now()));
+            any |= below.device.outstanding() != before || below.device.next_event().is_some();
         }
         any
     }
@@ -368,7 +372,7 @@ impl Array {
 
     /// Statistics and time begin anew.
     pub(crate) fn reset_statistics(&mut self) {
-        self.below.iter_mut().for_each(|below| below.device.reset_statistics());
+        self.devices_mut().for_each(|device| device.reset_statistics());
         self.now = Nanos::ZERO;
         self.sent = Traffic::default();
     }
