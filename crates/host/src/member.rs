@@ -14,14 +14,17 @@ use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, P
 /// Meanings of a sector that are kept. Each power cut between two writes of a sector may undo one.
 const MEANINGS: usize = 16;
 
+/// The stamps that were written to a sector last, the newest behind, and what each means.
+type Meanings = VecDeque<(u64, Box<[u64]>)>;
+
 /// A drive of a stack.
 pub struct Member {
     name: String,
     options: Options,
     /// Always there, but for the instant of a power cut.
     drive: Option<Drive>,
-    /// By sector: the stamps that were written there last, the newest behind, and what each means.
-    meanings: FxHashMap<u64, VecDeque<(u64, Box<[u64]>)>>,
+    /// By sector.
+    meanings: FxHashMap<u64, Meanings>,
 }
 
 impl Member {

@@ -7,7 +7,7 @@
 //!
 //! **Several drives.** Each image is at a moment of its own, and a killed process leaves them so. A layer that acts on an answer of
 //! one drive sends commands to another, whose effect may get into its image first. Therefore a layer above several devices keeps
-//! this rule, in one place (`array/devices.rs`): *before it looks at an answer that promises something, the images below that device
+//! this rule, in one place (`layer/array.rs`): *before it looks at an answer that promises something, the images below that device
 //! have what it promises.* If they cannot take it, the command ends with [`StorageFull`](ssdlab_device::Status::StorageFull) for
 //! the layer. So what a layer has seen done is done in every image that a kill leaves, on whichever drive; an answer that promises
 //! nothing may be lost on each drive by itself, as with its power.

@@ -113,7 +113,7 @@ impl Scheduler {
         let segment = below.segment_sectors();
         Scheduler {
             segment,
-            io: Io::new(Array::new(vec![below]), true),
+            io: Io::new(Array::new(vec![below]), &LAYER),
             config: SchedulerConfig { depth: config.depth.max(1), ..config },
             waiting: VecDeque::new(),
             merged: 0,

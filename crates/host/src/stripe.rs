@@ -98,7 +98,7 @@ impl Stripe {
         let below: Vec<Below> = devices.iter().map(|device| Below::of(&**device)).collect();
         let sectors = config.sectors(&below)?;
         let chunk = config.chunk_bytes / SECTOR_BYTES;
-        Ok(Stripe { io: Io::new(Array::new(devices), false), config, chunk, sectors })
+        Ok(Stripe { io: Io::new(Array::new(devices), &LAYER), config, chunk, sectors })
     }
 
     /// The range of a device that belongs to `request`: its first sector there and their number. An empty request is one of

@@ -153,7 +153,7 @@ impl Append {
         }
         let space = Space::new(&layout, |segment| map.valid(segment) > 0);
         let mut layer = Append {
-            io: Io::new(array, false),
+            io: Io::new(array, &LAYER),
             target,
             copy_units: ((config.copy_size / u64::from(unit_bytes)) as u32).max(1),
             for_room: VecDeque::new(),

@@ -1,4 +1,4 @@
-//! How a layer goes through time: what has ended below is looked at at that very time, and before any later event.
+//! How a layer goes through time: it sees the end of a command below at the time of that end, before any later event.
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::Payload;

@@ -6,7 +6,7 @@ use ssdlab_device::{Completion, Status};
 
 use super::paths::{Waits, completion, path_of};
 use super::{Array, Ended, Overlaps, Slots, Turn, changes};
-use crate::Traffic;
+use crate::{LayerKind, Traffic};
 
 /// An order of effect that was not given yet.
 const UNNUMBERED: u64 = u64::MAX;
@@ -92,14 +92,14 @@ pub(crate) struct Io<P, S> {
 }
 
 impl<P, S: Default> Io<P, S> {
-    /// Nothing is below, and no command has come. With `hands_on_events` those of the only device go to the host.
-    pub(crate) fn new(devices: Array<()>, hands_on_events: bool) -> Io<P, S> {
+    /// What a layer of this kind keeps above devices before any command has come.
+    pub(crate) fn new(devices: Array<()>, kind: &LayerKind) -> Io<P, S> {
         let cell = devices.device(0).cell_bytes();
         let is_timed = devices.devices().any(|device| device.identify().is_timed);
         Io {
             cell,
             is_timed,
-            array: devices.for_layer(hands_on_events),
+            array: devices.for_layer(kind.hands_on),
             commands: Slots::new(),
             overlaps: Overlaps::default(),
             numbers: 0,

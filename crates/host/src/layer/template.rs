@@ -26,7 +26,7 @@ impl LayerConfig for PassThroughConfig {
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
-        Ok(Box::new(PassThrough { io: Io::new(Array::new(below), false) }))
+        Ok(Box::new(PassThrough { io: Io::new(Array::new(below), &LAYER) }))
     }
 }
 

@@ -25,8 +25,13 @@ fn member() -> Box<dyn Device> {
     Box::new(Member::new("small", &config(), options).expect("a drive"))
 }
 
-/// Commands that overlap none in flight, at random times; what was read, and when each completed.
-fn work(device: &mut dyn Device, count: u32) -> (Vec<(u32, Vec<u8>)>, Vec<(u32, Status, Nanos)>) {
+/// By tag: what was read.
+type Read = Vec<(u32, Vec<u8>)>;
+/// By tag: how a command ended, and when.
+type Completed = Vec<(u32, Status, Nanos)>;
+
+/// Commands at random times; what was read, and when each completed.
+fn work(device: &mut dyn Device, count: u32) -> (Read, Completed) {
     let mut rng = rng(7, "layer engine");
     let (mut read, mut completed) = (Vec::new(), Vec::new());
     let mut collect = |device: &mut dyn Device| {
@@ -83,7 +88,7 @@ struct Delay {
 
 impl Delay {
     fn above(below: Box<dyn Device>) -> Delay {
-        Delay { io: Io::new(Array::new(vec![below]), false), held: VecDeque::new(), woken: Vec::new(), ended: 0 }
+        Delay { io: Io::new(Array::new(vec![below]), &LAYER), held: VecDeque::new(), woken: Vec::new(), ended: 0 }
     }
 }
 

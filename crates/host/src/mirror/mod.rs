@@ -183,7 +183,7 @@ impl Mirror {
         let was_there = found.is_some();
         let mut mirror = Mirror {
             intent: Intent::new(layout.region, layout.regions, found),
-            io: Io::new(array, false),
+            io: Io::new(array, &LAYER),
             config,
             layout,
             in_sync: record.in_sync & known,

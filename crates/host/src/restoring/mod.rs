@@ -151,7 +151,7 @@ impl Restoring {
         let head = records.tell(&mut table, (layout.sectors / layout.per_unit) as u32);
         let tail = records.freed();
         Ok(Restoring {
-            io: Io::new(array, false),
+            io: Io::new(array, &LAYER),
             most_units: places_of(config.threshold).min(u64::from(pack_units.min(layout.places / 4))) as u32,
             pack_units,
             range,

@@ -141,7 +141,7 @@ impl Shrd {
             restore(&mut array)?;
         }
         Ok(Shrd {
-            io: Io::new(array, false),
+            io: Io::new(array, &LAYER),
             capacity,
             per_unit,
             unit_shift: per_unit.trailing_zeros(),
