@@ -84,8 +84,9 @@ impl LayerConfig for SchedulerConfig {
 /// A request to the device below: one or several from above, one behind the other.
 pub(crate) struct Joined {
     request: Request,
-    /// Those from above, in order.
-    slots: Vec<u32>,
+    first: u32,
+    /// Those that were joined to the first, in order.
+    more: Vec<u32>,
     /// The cells of all, where contents are kept.
     cells: Vec<u8>,
     /// The words of all, where they are commands of a set.
@@ -140,7 +141,7 @@ impl Scheduler {
             && before.bytes() + after.bytes() <= self.config.merge_bytes
             && after.end() <= self.capacity()
             && self.segment.is_none_or(|sectors| before.sector / sectors == (after.end() - 1) / sectors)
-            && (last.slots.len() as u64) < PARTS_MAX
+            && (last.more.len() as u64) + 1 < PARTS_MAX
     }
 
     /// Whether the command set lets the two become one, with so many words of the second.
@@ -186,26 +187,26 @@ impl Layer for Scheduler {
         if self.waiting.back().is_some_and(|last| self.joins(last, &request, words.len())) {
             let last = self.waiting.back_mut().expect("it was there");
             last.request.sectors += request.sectors;
-            last.slots.push(slot);
+            last.more.push(slot);
             last.cells.extend_from_slice(&cells);
             last.words.extend_from_slice(&words);
             self.merged += 1;
         } else {
-            self.waiting.push_back(Joined { request, slots: vec![slot], cells, words });
+            self.waiting.push_back(Joined { request, first: slot, more: Vec::new(), cells, words });
         }
     }
 
     fn ended(&mut self, mut part: Ended<Joined>) {
         let (joined, completion) = (part.purpose, part.completion);
         let cell = part.cells.as_ref().map_or(0, |cells| cells.len() / joined.request.sectors.max(1) as usize);
-        for (index, slot) in (0..).zip(joined.slots) {
+        for (index, slot) in (0..).zip(std::iter::once(joined.first).chain(joined.more)) {
             let command = self.io.command(slot);
             let from = (command.request.sector - joined.request.sector) as usize * cell;
             let to = from + command.request.sectors as usize * cell;
             command.cells = part.cells.as_ref().map_or(Vec::new(), |cells| cells[from..to].to_vec());
             command.path.clone_from(&part.path);
             // What has an answer is never joined.
-            command.answer = part.answer.take();
+            command.answer = part.answer.take().map(Box::new);
             self.io.answer_in_order(slot, completion.status, completion.order * PARTS_MAX + index);
         }
     }
@@ -215,7 +216,7 @@ impl Layer for Scheduler {
         while self.io.array.in_flight(0) < u64::from(self.config.depth)
             && let Some(mut joined) = self.waiting.pop_front()
         {
-            self.waiting_requests -= joined.slots.len() as u64;
+            self.waiting_requests -= 1 + joined.more.len() as u64;
             let (cells, words) = (std::mem::take(&mut joined.cells), std::mem::take(&mut joined.words));
             self.io.array.send_of_set(0, joined.request, &cells, &words, joined);
         }
@@ -229,8 +230,11 @@ impl Layer for Scheduler {
     /// is then. It does not look at the order of effect.
     fn power_lost(&mut self, _: usize, loss: Loss) -> Loss {
         if self.serves_a_set {
-            let waiting: Vec<u32> = self.waiting.drain(..).flat_map(|joined| joined.slots).collect();
-            waiting.into_iter().for_each(|slot| drop(self.io.answer(slot, Status::Aborted)));
+            for joined in std::mem::take(&mut self.waiting) {
+                for slot in std::iter::once(joined.first).chain(joined.more) {
+                    self.io.answer(slot, Status::Aborted);
+                }
+            }
             self.waiting_requests = 0;
         }
         loss

@@ -127,9 +127,9 @@ impl Append {
 
     /// A command is done.
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
-        let command = self.io.answer(slot, status);
+        let state = self.io.answer(slot, status);
         // What an unsuccessful write holds has no effect.
-        command.state.held.iter().for_each(|write| self.release_room(write));
+        state.held.iter().for_each(|write| self.release_room(write));
         self.has_ended |= self.io.overlaps.any_ready();
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Command<S> {
     pub(crate) left: u32,
     pub(crate) status: Status,
     /// The device's answer to a command of its set.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<Box<Answer>>,
     /// Of the part that ended last.
     pub(crate) path: Option<Path>,
     pub(crate) waits: Waits,
@@ -213,32 +213,32 @@ impl<P, S> Io<P, S> {
         command
     }
 
-    /// A command is done.
-    pub(crate) fn answer(&mut self, slot: u32, status: Status) -> Command<S> {
+    /// A command is done; what the layer noted of it.
+    pub(crate) fn answer(&mut self, slot: u32, status: Status) -> S {
         self.take_effect(slot);
         let order = self.commands.get(slot).order;
         self.answer_in_order(slot, status, order)
     }
 
-    /// A command is done that took effect in an order which the layer says.
-    pub(crate) fn answer_in_order(&mut self, slot: u32, status: Status, order: u64) -> Command<S> {
-        let mut command = self.retire(slot);
+    /// A command is done that took effect in an order which the layer says; what the layer noted of it.
+    pub(crate) fn answer_in_order(&mut self, slot: u32, status: Status, order: u64) -> S {
+        let command = self.retire(slot);
         let request = command.request;
         if request.op == Op::Read && status == Status::Success && !command.cells.is_empty() {
-            self.read_data.push((request.tag, std::mem::take(&mut command.cells)));
+            self.read_data.push((request.tag, command.cells));
         }
         if self.array.records_paths() {
             self.paths.push(path_of(&request, &command.waits, command.path.as_ref(), self.array.now()));
         }
-        self.end(&request, status, order, command.answer.take());
-        command
+        self.end(&request, status, order, command.answer);
+        command.state
     }
 
-    fn end(&mut self, request: &Request, status: Status, order: u64, answer: Option<Answer>) {
+    fn end(&mut self, request: &Request, status: Status, order: u64, answer: Option<Box<Answer>>) {
         self.outstanding -= 1;
         self.taken.add(request);
         let has_answer = answer.is_some();
-        self.answers.extend(answer.map(|answer| Answer { tag: request.tag, ..answer }));
+        self.answers.extend(answer.map(|answer| Answer { tag: request.tag, ..*answer }));
         self.completions.push(Completion { has_answer, ..completion(request, status, self.array.now(), order) });
     }
 

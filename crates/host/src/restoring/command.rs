@@ -244,10 +244,12 @@ impl Restoring {
 
     /// A command is done.
     pub(super) fn answer(&mut self, slot: u32, status: Status) {
-        let command = self.io.answer(slot, status);
+        let command = self.io.command(slot);
+        let (number, request) = (command.number, command.request);
+        let state = self.io.answer(slot, status);
         self.has_ended |= self.io.overlaps.any_waits();
-        if command.state.is_changing {
-            self.changing.remove(command.number, &command.request);
+        if state.is_changing {
+            self.changing.remove(number, &request);
             self.look_again();
         }
     }
