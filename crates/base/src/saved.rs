@@ -9,7 +9,7 @@
 //! option    a flag, then what is there
 //! ```
 //!
-//! Reading judges the form alone, and takes memory only as fast as bytes arrive, whatever a damaged length says. Whoever owns
+//! Reading judges the form alone, and takes memory only as fast as bytes arrive, whatever a damaged length says. The owner of
 //! the values judges them afterwards: bounds first, so that nothing indexes outside a table, then the invariants that a run
 //! reports.
 

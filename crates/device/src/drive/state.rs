@@ -319,6 +319,9 @@ impl Drive {
 
     /// Writes the whole state, once what the drive does by itself has come to its end; only while no command is
     /// outstanding, and only where contents are not kept.
+    ///
+    /// # Errors
+    /// Those of the writer, and [`io::ErrorKind::Unsupported`] for a drive that keeps contents or has units in its write buffer.
     pub fn save(&mut self, to: &mut dyn Write) -> io::Result<()> {
         self.quiesce();
         if self.media.flash.store.cell_bytes() > 0 {
