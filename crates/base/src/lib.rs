@@ -13,6 +13,7 @@ mod quantity;
 mod renamed;
 mod request;
 mod rng;
+mod saved;
 mod text_file;
 mod time;
 
@@ -26,5 +27,6 @@ pub use quantity::{
 pub use renamed::{RENAMED, renamed};
 pub use request::{Op, Request, SECTOR_BYTES};
 pub use rng::{RNG_BYTES, Rng, fnv1a, rng, rng_at, rng_state};
+pub use saved::{Saved, damaged, load, load_magic};
 pub use text_file::{TextError, other_encoding, read_text};
 pub use time::Nanos;

@@ -10,17 +10,18 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use ssdlab_base::Divider;
+use ssdlab_base::{Divider, saved};
 use ssdlab_flash::{BlockId, Flash, Geometry};
 
 use crate::DriveConfig;
 use crate::superblocks::Superblocks;
 
 /// What the controller is doing with a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BlockState {
     /// Erased, waiting to be opened.
+    #[default]
     Free,
     /// A write frontier.
     Open,
@@ -49,6 +50,10 @@ pub(crate) enum BlockKind {
     /// Units whose names are not final, of a design that logs what the host writes.
     Log,
 }
+
+// At rest there is no other state.
+saved!(enum BlockState: Free, Open, Closed, Bad);
+saved!(enum BlockKind: Data, Map, Log);
 
 /// Kinds of superblocks.
 const KINDS: usize = 3;

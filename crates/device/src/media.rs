@@ -7,7 +7,7 @@ mod parity;
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use ssdlab_base::{Divider, Nanos, Rng, rng};
+use ssdlab_base::{Divider, Nanos, Rng, rng, saved};
 use ssdlab_flash::{BlockId, Cause, Class, Done, Flash, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use crate::block_pool::{BlockKind, BlockPool, BlockState};
@@ -73,13 +73,15 @@ struct Row {
 const NO_ROW: Row = Row { leader: NONE, last: NONE, place: Place { block: BlockId::NONE, page: 0 } };
 
 /// A page that was given out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The block.
     pub(crate) block: BlockId,
     /// The page in it.
     pub(crate) page: u32,
 }
+
+saved!(Place: block, page);
 
 /// A program that failed without time.
 #[derive(Clone, Debug)]

@@ -30,13 +30,13 @@ pub struct Block {
 /// All blocks of the drive, and the pages in them that cannot be read.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     pages_per_block: u32,
     /// Pages whose program was cut or failed, by PPN; few at any time.
-    unreadable: BTreeSet<Ppn>,
+    pub(crate) unreadable: BTreeSet<Ppn>,
     /// The controller's record beside its bad-block table: blocks that stand in another block's place in a superblock, and
     /// the number of that place in their plane. It outlives the power.
-    substitutes: BTreeMap<BlockId, u32>,
+    pub(crate) substitutes: BTreeMap<BlockId, u32>,
 }
 
 /// Who asks, for the message of a broken rule.
@@ -64,10 +64,6 @@ impl Blocks {
     /// Whose place in its plane a block takes: its own, unless the controller recorded another.
     pub fn stands_in(&self, block: BlockId, own: u32) -> u32 {
         self.substitutes.get(&block).copied().unwrap_or(own)
-    }
-
-    pub(crate) fn forget_substitutes(&mut self) {
-        self.substitutes.clear();
     }
 
     pub(crate) fn substitute(&mut self, block: BlockId, index: Option<u32>) {

@@ -122,17 +122,17 @@ impl Store {
 /// A page's OOB holds the LPN of each mapping unit in it and one sequence number. The sequence number is kept as its
 /// low 32 bits beside the block's first one.
 pub struct Oob {
-    lpns: HugeArray<Lpn>,
-    sequence_low: HugeArray<u32>,
-    block_sequence: Vec<u64>,
+    pub(crate) lpns: HugeArray<Lpn>,
+    pub(crate) sequence_low: HugeArray<u32>,
+    pub(crate) block_sequence: Vec<u64>,
     units_per_page: u32,
     pages_per_block: u32,
     /// Contents of metadata units, by physical unit: kept in every mode, since recovery reads them.
-    records: Records,
+    pub(crate) records: Records,
     /// Units whose data was lost on the way here, by physical unit: a flag in a real OOB.
-    poisoned: BTreeSet<UnitId>,
+    pub(crate) poisoned: BTreeSet<UnitId>,
     /// Where a design numbers the writes of the host.
-    origins: Option<Origins>,
+    pub(crate) origins: Option<Origins>,
 }
 
 /// What the OOB says of a unit beside its LPN, of a design that numbers the writes of the host.
@@ -148,8 +148,8 @@ pub struct Origin {
 /// What a page has that was not written.
 const NO_ORIGIN: Origin = Origin { lpn: Lpn::NONE, number: 0 };
 
-struct Origins {
-    of: HugeArray<Origin>,
+pub(crate) struct Origins {
+    pub(crate) of: HugeArray<Origin>,
     /// The number of what the host writes now.
     now: u32,
     /// Of the units that are written next.
@@ -412,11 +412,6 @@ impl Oob {
         !self.poisoned.is_empty() && self.poisoned.contains(&unit)
     }
 
-    /// Units whose data was lost, by physical unit.
-    pub(crate) fn poisoned(&self) -> impl Iterator<Item = UnitId> + '_ {
-        self.poisoned.iter().copied()
-    }
-
     /// What goes with a unit that is moved: its metadata words and its mark of lost data.
     #[inline]
     pub fn carry(&mut self, from: UnitId, to: UnitId) {
@@ -465,21 +460,5 @@ impl Oob {
         let last = first + (units - 1);
         self.records.remove_block(block.0);
         self.poisoned.retain(|unit| *unit < first || *unit > last);
-    }
-
-    pub(crate) fn parts(&self) -> (&[Lpn], &[u32], &[u64], &Records) {
-        (self.lpns.as_slice(), self.sequence_low.as_slice(), &self.block_sequence, &self.records)
-    }
-
-    /// The origins of all units; nothing where none are kept.
-    pub(crate) fn origins(&self) -> &[Origin] {
-        self.origins.as_ref().map_or(&[], |origins| origins.of.as_slice())
-    }
-
-    #[allow(clippy::type_complexity)]
-    pub(crate) fn parts_mut(&mut self) -> (&mut [Lpn], &mut [u32], &mut [u64], &mut [Origin], &mut Records) {
-        let origins = self.origins.as_mut().map_or(&mut [][..], |origins| origins.of.as_mut_slice());
-        let (lpns, low) = (self.lpns.as_mut_slice(), self.sequence_low.as_mut_slice());
-        (lpns, low, &mut self.block_sequence, origins, &mut self.records)
     }
 }

@@ -162,9 +162,14 @@ impl Records {
         self.len = self.blocks.values().map(FxHashMap::len).sum();
     }
 
+    /// All units, in no order.
+    pub(crate) fn units(&self) -> impl Iterator<Item = UnitId> {
+        self.blocks.values().flat_map(FxHashMap::keys).copied()
+    }
+
     /// All units with their words, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (UnitId, Cow<'_, [u64]>)> {
-        let mut units: Vec<UnitId> = self.blocks.values().flat_map(FxHashMap::keys).copied().collect();
+        let mut units: Vec<UnitId> = self.units().collect();
         units.sort_unstable();
         units.into_iter().map(|unit| (unit, self.whole(unit).expect("a unit that has words")))
     }

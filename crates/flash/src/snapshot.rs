@@ -1,128 +1,112 @@
-//! The chips' state as bytes, for snapshots of an aged drive: blocks and OOB, not contents.
+//! The chips' state in a snapshot of a preconditioned drive: blocks and OOB areas, not contents.
 
 use std::io::{self, Read, Write};
 
-use crate::{Block, BlockId, Flash, Ppn, UnitId};
+use ssdlab_base::{Saved, damaged, load, saved};
 
-impl Flash {
-    /// Writes block states and OOB areas; nothing may be in flight.
-    pub fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        assert_eq!(self.in_flight(), 0, "the chips are saved only while idle");
-        let mut words = Vec::with_capacity(self.blocks.all().len());
-        for block in self.blocks.all() {
-            let flags = u32::from(block.bad) | u32::from(block.torn) << 1 | u32::from(block.suspect) << 2;
-            words.push([block.programmed, block.erases, block.reads, flags]);
-        }
-        to.write_all(bytemuck::cast_slice(&words))?;
-        let (lpns, low, base, records) = self.oob.parts();
-        to.write_all(bytemuck::cast_slice(lpns))?;
-        to.write_all(bytemuck::cast_slice(low))?;
-        to.write_all(bytemuck::cast_slice(base))?;
-        to.write_all(bytemuck::cast_slice(self.oob.origins()))?;
-        to.write_all(&(records.len() as u64).to_le_bytes())?;
-        for (unit, words) in records.iter() {
-            to.write_all(&unit.0.to_le_bytes())?;
-            to.write_all(&(words.len() as u32).to_le_bytes())?;
-            to.write_all(bytemuck::cast_slice(&words))?;
-        }
-        write_list(to, &self.blocks.unreadable().map(|ppn| ppn.0).collect::<Vec<u32>>())?;
-        write_list(to, &self.oob.poisoned().map(|unit| unit.0).collect::<Vec<u32>>())?;
-        let substitutes: Vec<u32> = self.blocks.substitutes().flat_map(|(block, index)| [block.0, index]).collect();
-        write_list(to, &substitutes)
+use crate::contents::Origins;
+use crate::records::Records;
+use crate::{Block, BlockId, Blocks, DieId, Flash, HugeArray, Lpn, Oob, Origin, PlaneId, Ppn, UnitId};
+
+saved!(words BlockId, DieId, Lpn, PlaneId, Ppn, UnitId, Origin);
+saved!(Block: programmed, erases, reads, bad, torn, suspect);
+saved!(Blocks: blocks[..], unreadable, substitutes);
+saved!(Oob: lpns, sequence_low, block_sequence[..], origins?, records, poisoned);
+saved!(Origins: of);
+
+/// Largest count of erases or reads that is believed.
+const COUNT_MAX: u32 = u32::MAX / 2;
+
+/// Sequence numbers end here.
+const SEQUENCE_END: u64 = 1 << 62;
+
+/// A table.
+impl<T: bytemuck::Pod + Saved> Saved for HugeArray<T> {
+    fn save_to(&self, to: &mut dyn Write) -> io::Result<()> {
+        self.as_slice().save_to(to)
     }
 
-    /// Reads what [`Flash::save`] wrote into fresh chips of the same geometry.
-    pub fn load_state(&mut self, from: &mut dyn Read) -> io::Result<()> {
-        let mut words = vec![[0_u32; 4]; self.blocks.all().len()];
-        from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
-        let geometry = *self.geometry();
-        for (block, [programmed, erases, reads, flags]) in words.into_iter().enumerate() {
-            if programmed > geometry.pages_per_block || erases.max(reads) > COUNT_MAX || flags & !5 != 0 {
-                return Err(damaged("a block's state is not one that a block at rest can have"));
+    fn load_from(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        self.as_mut_slice().load_from(from)
+    }
+}
+
+/// A list of units, each with its words.
+impl Saved for Records {
+    fn save_to(&self, to: &mut dyn Write) -> io::Result<()> {
+        (self.len() as u64).save_to(to)?;
+        self.iter().try_for_each(|(unit, words)| {
+            unit.save_to(to)?;
+            (words.len() as u64).save_to(to)?;
+            words.save_to(to)
+        })
+    }
+
+    fn load_from(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        assert!(self.is_empty(), "the records of fresh chips are read");
+        for _ in 0..load::<u64>(from)? {
+            let unit = load(from)?;
+            let words: Box<[u64]> = load(from)?;
+            if words.is_empty() || self.can_hand_on(unit) {
+                return Err(damaged(format!("metadata unit {unit} has no words, or has them twice")));
             }
-            let (bad, torn, suspect) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-            let state = Block { programmed, erases, reads, bad, torn, suspect };
-            self.restore_block(BlockId(block as u32), state);
-        }
-        let units_per_page = self.oob.units_per_page();
-        let units = geometry.pages() * u64::from(units_per_page);
-        let (lpns, low, base, origins, records) = self.oob.parts_mut();
-        from.read_exact(bytemuck::cast_slice_mut(lpns))?;
-        from.read_exact(bytemuck::cast_slice_mut(low))?;
-        from.read_exact(bytemuck::cast_slice_mut(base))?;
-        from.read_exact(bytemuck::cast_slice_mut(origins))?;
-        if base.iter().any(|sequence| *sequence >= 1 << 62) {
-            return Err(damaged("a sequence number is out of its range"));
-        }
-        for _ in 0..read_u64(from)? {
-            let (mut unit, mut len) = ([0; 4], [0; 4]);
-            from.read_exact(&mut unit)?;
-            from.read_exact(&mut len)?;
-            let len = u32::from_le_bytes(len) as usize;
-            if len > 1 << 16 || u64::from(u32::from_le_bytes(unit)) >= units {
-                return Err(damaged("a metadata record is too long or behind the flash"));
-            }
-            let page = u32::from_le_bytes(unit) / units_per_page;
-            if page % geometry.pages_per_block >= self.blocks.get(BlockId(page / geometry.pages_per_block)).programmed {
-                return Err(damaged("a metadata record is on a page that was never written"));
-            }
-            let mut words = vec![0_u64; len];
-            from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
-            records.insert(UnitId(u32::from_le_bytes(unit)), words.into());
-        }
-        for _ in 0..read_u64(from)? {
-            let ppn = Ppn(read_u32(from)?);
-            if u64::from(ppn.0) >= geometry.pages() {
-                return Err(damaged("a page that cannot be read is behind the flash"));
-            }
-            if ppn % geometry.pages_per_block >= self.blocks.get(ppn.block(geometry.pages_per_block)).programmed {
-                return Err(damaged("a page that cannot be read was never written"));
-            }
-            self.blocks.spoil(ppn);
-        }
-        for _ in 0..read_u64(from)? {
-            let unit = UnitId(read_u32(from)?);
-            if u64::from(unit.0) >= units {
-                return Err(damaged("a unit whose data was lost is behind the flash"));
-            }
-            self.oob.poison(unit);
-        }
-        self.blocks.forget_substitutes();
-        let words = read_u64(from)?;
-        if words % 2 != 0 {
-            return Err(damaged("a block stands in nobody's place"));
-        }
-        for _ in 0..words / 2 {
-            let (block, index) = (read_u32(from)?, read_u32(from)?);
-            if block >= geometry.blocks() || index >= geometry.blocks_per_plane {
-                return Err(damaged("a block stands in the place of one behind the flash"));
-            }
-            self.blocks.substitute(BlockId(block), Some(index));
+            self.insert(unit, words);
         }
         Ok(())
     }
 }
 
-/// Largest count of erases or reads that is believed.
-const COUNT_MAX: u32 = u32::MAX / 2;
+impl Flash {
+    /// Writes block states and OOB areas; nothing may be in flight.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn save(&self, to: &mut dyn Write) -> io::Result<()> {
+        assert_eq!(self.in_flight(), 0, "the chips are saved only while idle");
+        self.blocks.save_to(to)?;
+        self.oob.save_to(to)
+    }
 
-fn damaged(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the saved chips are damaged: {what}"))
-}
+    /// Reads what [`Flash::save`] wrote into fresh chips of the same geometry.
+    ///
+    /// # Errors
+    /// Those of the reader, and [`io::ErrorKind::InvalidData`] for a state that chips at rest cannot have.
+    pub fn load_state(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        assert_eq!(self.in_flight(), 0, "a saved state is read into chips that do nothing");
+        self.blocks.load_from(from)?;
+        self.oob.load_from(from)?;
+        match self.contradiction() {
+            None => Ok(()),
+            Some(what) => Err(damaged(format!("the saved chips are damaged: {what}"))),
+        }
+    }
 
-fn write_list(to: &mut dyn Write, list: &[u32]) -> io::Result<()> {
-    to.write_all(&(list.len() as u64).to_le_bytes())?;
-    to.write_all(bytemuck::cast_slice(list))
-}
-
-fn read_u32(from: &mut dyn Read) -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    from.read_exact(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
-fn read_u64(from: &mut dyn Read) -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    from.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
+    /// What chips at rest cannot have, if these do.
+    fn contradiction(&self) -> Option<&'static str> {
+        let geometry = self.geometry();
+        let (pages, units_per_page) = (geometry.pages_per_block, self.oob.units_per_page());
+        let units = geometry.pages() * u64::from(units_per_page);
+        let is_written = |ppn: Ppn| {
+            u64::from(ppn.0) < geometry.pages() && ppn % pages < self.blocks.get(ppn.block(pages)).programmed
+        };
+        let at_rest =
+            |block: &Block| block.programmed <= pages && block.erases.max(block.reads) <= COUNT_MAX && !block.torn;
+        if !self.blocks.all().iter().all(at_rest) {
+            return Some("a block's state is not one that a block at rest can have");
+        }
+        if self.oob.block_sequence.iter().any(|sequence| *sequence >= SEQUENCE_END) {
+            return Some("a sequence number is out of its range");
+        }
+        if !self.oob.records.units().all(|unit| is_written(unit.page(units_per_page))) {
+            return Some("a metadata record is on a page that was never written");
+        }
+        if !self.blocks.unreadable().all(is_written) {
+            return Some("a page that cannot be read was never written");
+        }
+        if self.oob.poisoned.iter().any(|unit| u64::from(unit.0) >= units) {
+            return Some("a unit whose data was lost is behind the flash");
+        }
+        let known = |(block, index): (BlockId, u32)| block.0 < geometry.blocks() && index < geometry.blocks_per_plane;
+        (!self.blocks.substitutes().all(known)).then_some("a block stands in the place of one behind the flash")
+    }
 }

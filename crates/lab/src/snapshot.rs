@@ -5,7 +5,7 @@
 //! next run that needs the same state reads it. A run from a snapshot gives the same result, bit for bit.
 //!
 //! ```text
-//! magic (20 bytes) | key (32) | length of the record (4, little endian) | record (JSON) | drive state | BLAKE3 of all (32)
+//! magic (20 bytes) | key (32) | record (JSON, behind its length) | drive state | BLAKE3 of all (32)
 //! ```
 //!
 //! Beside them are checkpoints (`.checkpoint`) of drives whose preconditioning is not at its end, at most one for each
@@ -25,19 +25,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use ssdlab_base::{Saved, damaged, load, load_magic};
 use ssdlab_device::{Drive, DriveConfig, Options, registered};
 
 use crate::precondition::Position;
 use crate::result::{Precondition, VERSION};
 
 /// Name and version of the file's format.
-const MAGIC: &[u8; 20] = b"ssdlab snapshot v1\r\n";
+const MAGIC: &[u8; 20] = b"ssdlab snapshot v2\r\n";
 
 /// The digest at the end of the file.
 const DIGEST_LEN: u64 = 32;
-
-/// Largest record believed: it holds a few hundred numbers.
-const RECORD_MAX: u32 = 1 << 20;
 
 /// What all snapshots together may take on the disk, unless told otherwise: 16 GiB.
 const LIMIT_BYTES: u64 = 16 << 30;
@@ -361,14 +359,10 @@ fn write(
     record: &impl serde::Serialize,
     state: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let record = serde_json::to_vec(record)?;
-    let record_len = u32::try_from(record.len()).ok().filter(|&len| len <= RECORD_MAX);
-    let record_len = record_len.ok_or_else(|| io::Error::other("the record of preconditioning is too long"))?;
     let mut to = BufWriter::with_capacity(1 << 20, Hashing { inner: file, hasher: blake3::Hasher::new() });
     to.write_all(MAGIC)?;
-    to.write_all(key)?;
-    to.write_all(&record_len.to_le_bytes())?;
-    to.write_all(&record)?;
+    key.save_to(&mut to)?;
+    serde_json::to_vec(record)?.save_to(&mut to)?;
     state(&mut to)?;
     let mut hashing = to.into_inner().map_err(io::IntoInnerError::into_error)?;
     let digest = hashing.hasher.finalize();
@@ -381,7 +375,6 @@ fn read<R: serde::de::DeserializeOwned>(
     key: &[u8; 32],
     restore: impl FnOnce(&mut dyn Read) -> io::Result<Drive>,
 ) -> io::Result<(Drive, R)> {
-    let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
     let length = file.metadata()?.len();
     let body = length.checked_sub(DIGEST_LEN).ok_or_else(|| damaged("it is too short"))?;
 
@@ -403,22 +396,10 @@ fn read<R: serde::de::DeserializeOwned>(
 
     io::Seek::rewind(&mut file)?;
     let mut from = BufReader::with_capacity(1 << 20, file.take(body));
-    let mut magic = [0; MAGIC.len()];
-    from.read_exact(&mut magic)?;
-    let mut found = [0; 32];
-    from.read_exact(&mut found)?;
-    if magic != *MAGIC || found != *key {
-        return Err(damaged("it is not the snapshot its name says"));
-    }
-    let mut record_len = [0; 4];
-    from.read_exact(&mut record_len)?;
-    let record_len = u32::from_le_bytes(record_len);
-    if record_len > RECORD_MAX {
-        return Err(damaged("its record of preconditioning is too long"));
-    }
-    let mut record = vec![0; record_len as usize];
-    from.read_exact(&mut record)?;
-    let record = serde_json::from_slice(&record)?;
+    let otherwise = "it is not the snapshot its name says";
+    load_magic(MAGIC, &mut from, otherwise)?;
+    load_magic(key, &mut from, otherwise)?;
+    let record = serde_json::from_slice(&load::<Vec<u8>>(&mut from)?)?;
     let drive = restore(&mut from)?;
     if from.read(&mut [0])? != 0 {
         return Err(damaged("it has more than the drive's state"));

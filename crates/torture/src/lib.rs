@@ -24,6 +24,7 @@
 //! segments             a drive with append-only segments or zones, and what each must hold
 //! shrd                 a drive of the set `shrd` without a driver, and what each unit must hold
 //! tags                 the example command set against a model of it
+//! damaged_state        damaged bytes of saved drives and checkpoints
 //! ```
 //!
 //! What they use:
@@ -46,6 +47,7 @@ pub mod configs;
 mod cpu;
 pub mod crash_harness;
 pub mod cut;
+mod damaged_state;
 pub mod driver;
 pub mod durability_oracle;
 pub mod journal;
@@ -65,6 +67,7 @@ pub mod walk;
 
 pub use campaign::{Campaign, Draw, NotDrawn, Outcome, draw};
 pub use case::{Case, Finding, Refused, Subject, run, run_telling};
+pub use damaged_state::damaged_state;
 pub use script::{WithCase, with_case};
 pub use shrink::{Shrunk, shrink, shrink_until};
 pub use single_drive::{Exhaustive, NotAccepted, Scope, simulator_bytes, without_bad_blocks};

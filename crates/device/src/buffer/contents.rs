@@ -1,11 +1,12 @@
 //! The buffer's units as plain data, for a drive that is saved while it holds some.
 
+use ssdlab_base::saved;
 use ssdlab_flash::Lpn;
 
 use super::{Entry, Slot, Unit, WriteBuffer};
 
 /// A unit that waits in the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeldUnit {
     pub(crate) lpn: Lpn,
     pub(crate) stream: u16,
@@ -23,6 +24,9 @@ pub(crate) struct HeldUnits {
     /// Their places in `units`, in the policy's order.
     pub(crate) order: Vec<u32>,
 }
+
+saved!(HeldUnit: lpn, stream, mask, since);
+saved!(HeldUnits: units, order);
 
 impl WriteBuffer {
     /// The buffer's units, while none is on its way to flash; `None` where the policy knows more than an order, and where

@@ -30,7 +30,7 @@ mod write_buffer;
 use std::fmt;
 
 use chain::{Chain, NO_NODE};
-pub(crate) use contents::{HeldUnit, HeldUnits};
+pub(crate) use contents::HeldUnits;
 pub(crate) use policy::{BufferPolicy, Chips, Padding, Unit, View};
 pub(crate) use write_buffer::{Entry, Met, WriteBuffer};
 

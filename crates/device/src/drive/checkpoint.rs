@@ -1,29 +1,37 @@
 //! A drive in the middle of its preconditioning as bytes, to go on from there later.
 //!
 //! ```text
-//! magic | parts of the controller's state: count, then each with name, length, bytes | what `Drive::save` writes | magic
+//! magic | what the controller has only in RAM | what `Drive::save` writes | magic
 //! ```
 //!
 //! [`Drive::save`] is for a drive that came to its end: its buffer is flushed and its policies begin their random numbers
 //! anew, whether it is restored or not. A checkpoint changes nothing, so the drive that is resumed from it does what the
-//! original does, bit for bit: beside what is saved it holds what the controller has only in RAM, each as a part of its own
-//! ([`Drive::parts`] and [`Drive::take_parts`], one line in each). Counters are not part of it; they begin at zero.
-
-mod sections;
+//! original does, bit for bit: beside what is saved it holds what the controller has only in RAM ([`InRam`]). Counters are not part
+//! of it; they begin at zero.
 
 use std::io::{self, Read, Write};
 
-use ssdlab_base::{RNG_BYTES, rng_at, rng_state};
-use ssdlab_flash::{Faults, Lpn};
+use ssdlab_base::{Rng, Saved, damaged, load_magic, rng, saved};
+use ssdlab_flash::Faults;
 
-use super::state::read_u64;
 use super::{Drive, Options};
 use crate::DriveConfig;
-use crate::buffer::{HeldUnit, HeldUnits};
-use sections::Parts;
+use crate::buffer::HeldUnits;
 
-/// First and last bytes; the number changes with the layout, not with the parts.
-const MAGIC: &[u8; 16] = b"ssdlab point 2\n\0";
+/// First and last bytes; the number changes with the layout.
+const MAGIC: &[u8; 16] = b"ssdlab point 3\n\0";
+
+/// What the controller has only in RAM.
+#[derive(Debug)]
+struct InRam {
+    rng: Rng,
+    writes_dispatched: u64,
+    /// Whether destaging has begun, where the drive destages.
+    destaging: Option<bool>,
+    /// The units of the write buffer, where the drive has one.
+    buffered: Option<HeldUnits>,
+}
+saved!(InRam: rng, writes_dispatched, destaging, buffered);
 
 impl Drive {
     /// Bytes of a checkpoint, without those of records of trims.
@@ -62,9 +70,9 @@ impl Drive {
         if !settled {
             return Err(not_now("garbage collection has a block in hand"));
         }
-        let parts = self.parts()?;
+        let in_ram = self.in_ram()?;
         to.write_all(MAGIC)?;
-        parts.write(to)?;
+        in_ram.save_to(to)?;
         self.save_flash(to)?;
         to.write_all(MAGIC)
     }
@@ -74,72 +82,55 @@ impl Drive {
     /// # Errors
     /// Those of the reader, and [`io::ErrorKind::InvalidData`] for bytes that are no checkpoint of this drive.
     pub fn resume(config: &DriveConfig, options: Options, from: &mut dyn Read) -> io::Result<Drive> {
-        let mut magic = [0; MAGIC.len()];
-        from.read_exact(&mut magic)?;
-        if &magic != MAGIC {
-            return Err(bad("this is not a checkpoint of this version"));
-        }
-        let mut parts = Parts::read(from)?;
+        load_magic(MAGIC, from, "this is not a checkpoint of this version")?;
+        let mut in_ram =
+            InRam { rng: rng(options.seed, "checkpoint"), writes_dispatched: 0, destaging: None, buffered: None };
+        in_ram.load_from(from)?;
         let mut drive = Drive::restore(config, options, from)?;
+        load_magic(MAGIC, from, "the checkpoint is damaged")?;
         drive.set_timed(false);
-        drive.take_parts(&mut parts)?;
-        parts.end()?;
-        from.read_exact(&mut magic)?;
-        if &magic != MAGIC {
-            return Err(bad("the checkpoint is damaged"));
-        }
+        drive.take(in_ram)?;
         Ok(drive)
     }
 
-    /// What the controller has only in RAM.
-    fn parts(&self) -> io::Result<Parts> {
-        let mut parts = Parts::default();
-        parts.add("random numbers", rng_state(&self.media.rng).to_vec());
-        parts.add("write commands", self.commands.writes_dispatched.to_le_bytes().to_vec());
-        parts.add("open host row", vec![u8::from(self.media.host_row_open)]);
-        parts.add("full victims in a row", bytemuck::cast_slice(self.gc.full_in_a_row()).to_vec());
-        if let Some(destager) = &self.stage.destager {
-            parts.add("destaging", vec![u8::from(destager.is_on())]);
-        }
-        if let Some(buffer) = &self.stage.buffer {
-            let Some(held) = buffer.held() else {
-                return Err(unsupported("the write buffer's policy knows more of its units than their order"));
+    fn in_ram(&self) -> io::Result<InRam> {
+        let buffered =
+            match &self.stage.buffer {
+                None => None,
+                Some(buffer) => Some(buffer.held().ok_or_else(|| {
+                    unsupported("the write buffer's policy knows more of its units than their order")
+                })?),
             };
-            parts.add("write buffer", bytes_of(&held));
-        }
-        Ok(parts)
+        Ok(InRam {
+            rng: self.media.rng.clone(),
+            writes_dispatched: self.commands.writes_dispatched,
+            destaging: self.stage.destager.as_ref().map(|destager| destager.is_on()),
+            buffered,
+        })
     }
 
-    /// The way back, on a drive that has what is on flash and in the tables.
-    fn take_parts(&mut self, parts: &mut Parts) -> io::Result<()> {
-        self.media.rng = rng_at(parts.exactly::<RNG_BYTES>("random numbers")?);
-        self.commands.writes_dispatched = u64::from_le_bytes(parts.exactly("write commands")?);
-        self.media.host_row_open = parts.flag("open host row")?;
-        let full_in_a_row = self.gc.full_in_a_row_mut();
-        let bytes = parts.take("full victims in a row")?;
-        if bytes.len() != size_of_val(full_in_a_row) {
-            return Err(bad("it has other groups of blocks than the drive"));
+    /// Puts it back, on a drive that has what is on flash and in the tables.
+    fn take(&mut self, in_ram: InRam) -> io::Result<()> {
+        let InRam { rng, writes_dispatched, destaging, buffered } = in_ram;
+        if destaging.is_some() != self.stage.destager.is_some() || buffered.is_some() != self.stage.buffer.is_some() {
+            return Err(damaged("it has a write buffer or destaging that the drive has not, or lacks one"));
         }
-        bytemuck::cast_slice_mut(full_in_a_row).copy_from_slice(&bytes);
-        if let Some(destager) = &mut self.stage.destager {
-            destager.set_on(parts.flag("destaging")?);
+        self.media.rng = rng;
+        self.commands.writes_dispatched = writes_dispatched;
+        if let (Some(destager), Some(on)) = (&mut self.stage.destager, destaging) {
+            destager.set_on(on);
         }
-        if let Some(buffer) = &mut self.stage.buffer {
-            let held = held_units(&parts.take("write buffer")?)?;
-            let (user_units, commands) = (self.config.user_units(), self.commands.writes_dispatched);
-            if held.units.iter().any(|unit| unit.lpn.0 >= user_units || unit.since > commands) {
-                return Err(bad("a unit in the write buffer is behind the drive"));
+        if let (Some(buffer), Some(held)) = (&mut self.stage.buffer, buffered) {
+            let user_units = self.config.user_units();
+            if held.units.iter().any(|unit| unit.lpn.0 >= user_units || unit.since > writes_dispatched) {
+                return Err(damaged("a unit in the write buffer is behind the drive"));
             }
             if !buffer.refill(&held) {
-                return Err(bad("the units in the write buffer do not agree with each other"));
+                return Err(damaged("the units in the write buffer do not agree with each other"));
             }
         }
         Ok(())
     }
-}
-
-fn bad(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
 /// The keys by which a drive may fail, for a sentence: an endurance is not thought of as one.
@@ -162,45 +153,6 @@ fn unsupported(what: &str) -> io::Error {
 
 fn not_now(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, what.to_string())
-}
-
-/// Bytes of a unit in the write buffer, beside its place in the order.
-const UNIT_BYTES: usize = 24;
-
-/// Bytes of its place.
-const PLACE_BYTES: usize = 4;
-
-/// Units and their order, little endian.
-fn bytes_of(held: &HeldUnits) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(held.units.len() * (UNIT_BYTES + PLACE_BYTES));
-    for HeldUnit { lpn, stream, mask, since } in &held.units {
-        bytes.extend(lpn.0.to_le_bytes());
-        bytes.extend(u32::from(*stream).to_le_bytes());
-        bytes.extend(mask.to_le_bytes());
-        bytes.extend(since.to_le_bytes());
-    }
-    bytes.extend(held.order.iter().flat_map(|place| place.to_le_bytes()));
-    bytes
-}
-
-fn held_units(mut bytes: &[u8]) -> io::Result<HeldUnits> {
-    let count = bytes.len() / (UNIT_BYTES + PLACE_BYTES);
-    if count * (UNIT_BYTES + PLACE_BYTES) != bytes.len() {
-        return Err(bad("the write buffer ends within a unit"));
-    }
-    let mut held = HeldUnits::default();
-    for _ in 0..count {
-        let first = read_u64(&mut bytes)?;
-        let stream = u16::try_from(first >> 32).map_err(|_| bad("a unit has an unknown stream"))?;
-        let (mask, since) = (read_u64(&mut bytes)?, read_u64(&mut bytes)?);
-        held.units.push(HeldUnit { lpn: Lpn(first as u32), stream, mask, since });
-    }
-    for _ in 0..count {
-        let mut place = [0; PLACE_BYTES];
-        bytes.read_exact(&mut place)?;
-        held.order.push(u32::from_le_bytes(place));
-    }
-    Ok(held)
 }
 
 #[cfg(test)]

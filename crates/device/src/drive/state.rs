@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ssdlab_base::{Nanos, rng};
+use ssdlab_base::{Nanos, Saved, damaged, load, load_magic, rng, saved};
 use ssdlab_flash::{ArrayWork, BlockId, Cause, FaultKind, OpKind, ScriptedFault, Unstruck};
 
 use super::buffering::make_buffer;
@@ -12,16 +12,34 @@ use crate::buffer::WriteBuffer;
 use crate::token::Owner;
 use crate::{BufferCounters, Check, Counters, DriveConfig, MapCacheStats, MapWaits, Spare, Utilization, Wear};
 
-/// First bytes of a saved state; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab drive 5\n\0";
+/// First and last bytes of a saved state; the number changes with the layout.
+const MAGIC: &[u8; 16] = b"ssdlab drive 6\n\0";
 
-/// Beside a block's state: a trim took units from it.
-const TRIMMED: u8 = 0x80;
-
-/// Beside a block's state: it holds map pages.
-const MAP_BLOCK: u8 = 0x40;
-/// Beside a block's state: it holds a log.
-const LOG_BLOCK: u8 = 0x20;
+/// What the controller keeps of superblocks.
+#[derive(Debug, Default)]
+struct Controller {
+    /// The number of the next program.
+    sequence: u64,
+    /// By superblock.
+    states: Vec<BlockState>,
+    kinds: Vec<BlockKind>,
+    /// Whether a trim took units from it.
+    trimmed: Vec<bool>,
+    /// When it was closed.
+    order: Vec<u64>,
+    closings: u64,
+    /// Free superblocks, group by group in the order in which they leave.
+    free: Vec<u32>,
+    /// By group: victims since static wear levelling last moved a block, and victims in a row that were valid from end to end.
+    victims_since_wear_move: Vec<u32>,
+    full_in_a_row: Vec<u32>,
+    /// The last page that a host wrote left room in its row.
+    host_row_open: bool,
+    /// The superblock of each write frontier, and how many of its pages were given out.
+    frontiers: Vec<(u32, u32)>,
+}
+saved!(Controller: sequence, states, kinds, trimmed, order, closings, free, victims_since_wear_move, full_in_a_row, host_row_open,
+    frontiers);
 
 impl Drive {
     /// Counters.
@@ -301,6 +319,9 @@ impl Drive {
 
     /// Writes the whole state, once what the drive does by itself has come to its end; only while no command is
     /// outstanding, and only where contents are not kept.
+    ///
+    /// # Errors
+    /// Those of the writer, and [`io::ErrorKind::Unsupported`] for a drive that keeps contents or has units in its write buffer.
     pub fn save(&mut self, to: &mut dyn Write) -> io::Result<()> {
         self.quiesce();
         if self.media.flash.store.cell_bytes() > 0 {
@@ -314,122 +335,111 @@ impl Drive {
 
     /// The state of everything but the write buffer, which is on flash or in the controller's tables.
     pub(super) fn save_flash(&self, to: &mut dyn Write) -> io::Result<()> {
+        let pool = &self.media.pool;
+        let superblocks = 0..pool.superblocks_count();
+        let controller = Controller {
+            sequence: self.media.sequence(),
+            states: superblocks.clone().map(|superblock| pool.state(superblock)).collect(),
+            kinds: superblocks.clone().map(|superblock| pool.kind(superblock)).collect(),
+            trimmed: superblocks.clone().map(|superblock| pool.is_trimmed(superblock)).collect(),
+            order: superblocks.map(|superblock| pool.closed_order(superblock)).collect(),
+            closings: pool.closings(),
+            free: (0..pool.groups()).flat_map(|group| pool.free_list(group)).collect(),
+            victims_since_wear_move: self.gc.victims_since_wear_move().to_vec(),
+            full_in_a_row: self.gc.full_in_a_row().to_vec(),
+            host_row_open: self.media.host_row_open,
+            frontiers: self.media.open_blocks().collect(),
+        };
         to.write_all(MAGIC)?;
         self.media.flash.save(to)?;
-        to.write_all(&self.media.sequence().to_le_bytes())?;
-        let superblocks = 0..self.media.pool.superblocks_count();
-        let states: Vec<u8> = superblocks
-            .map(|block| {
-                let trimmed = if self.media.pool.is_trimmed(block) { TRIMMED } else { 0 };
-                let kind = match self.media.pool.kind(block) {
-                    BlockKind::Data => 0,
-                    BlockKind::Map => MAP_BLOCK,
-                    BlockKind::Log => LOG_BLOCK,
-                };
-                self.media.pool.state(block) as u8 | trimmed | kind
-            })
-            .collect();
-        to.write_all(&states)?;
-        for group in 0..self.media.pool.groups() {
-            let free = self.media.pool.free_list(group);
-            to.write_all(&(free.len() as u32).to_le_bytes())?;
-            to.write_all(bytemuck::cast_slice(&free))?;
-        }
-        to.write_all(bytemuck::cast_slice(self.gc.victims_since_wear_move()))?;
-        let order: Vec<u64> = (0..states.len() as u32).map(|block| self.media.pool.closed_order(block)).collect();
-        to.write_all(bytemuck::cast_slice(&order))?;
-        to.write_all(&self.media.pool.closings().to_le_bytes())?;
-        for (block, next_page) in self.media.open_blocks() {
-            to.write_all(&block.to_le_bytes())?;
-            to.write_all(&next_page.to_le_bytes())?;
-        }
+        controller.save_to(to)?;
         self.ftl.save(to)?;
         if let Some(beside) = &self.beside {
-            beside.save(to)?;
+            beside.save_to(to)?;
         }
         to.write_all(MAGIC)
     }
 
     /// Reads a state that a drive of the same configuration saved. Policies draw from the seed anew.
+    ///
+    /// # Errors
+    /// Those of the reader, and [`io::ErrorKind::InvalidData`] for bytes that are no state of this drive: of another version, cut,
+    /// or such that an invariant of [`Drive::check`] does not hold.
     pub fn restore(config: &DriveConfig, options: Options, from: &mut dyn Read) -> io::Result<Drive> {
-        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
-        let mut drive = Drive::new(config, options).map_err(|error| bad(&error.to_string()))?;
-        let mut magic = [0; 16];
-        from.read_exact(&mut magic)?;
-        if &magic != MAGIC {
-            return Err(bad("this is not a saved drive of this version"));
-        }
+        let mut drive = Drive::new(config, options).map_err(|error| damaged(error.to_string()))?;
+        load_magic(MAGIC, from, "this is not a saved drive of this version")?;
         drive.media.flash.load_state(from)?;
-        let sequence = read_u64(from)?;
         let usable: u32 = drive.usable().iter().sum();
         // Which blocks make up which superblock is known only now.
         drive.media.pool = BlockPool::new(config, &mut drive.media.flash);
-        let blocks = drive.media.pool.superblocks_count();
-        let mut states = vec![0_u8; blocks as usize];
-        from.read_exact(&mut states)?;
-        let mut free_lists = Vec::new();
-        for _ in 0..drive.media.pool.groups() {
-            let mut count = [0; 4];
-            from.read_exact(&mut count)?;
-            let count = u32::from_le_bytes(count);
-            if count > config.flash.geometry.blocks_per_plane {
-                return Err(bad("a group has more free blocks than blocks"));
-            }
-            let mut list = vec![0_u32; count as usize];
-            from.read_exact(bytemuck::cast_slice_mut(&mut list))?;
-            free_lists.extend(list);
-        }
-        from.read_exact(bytemuck::cast_slice_mut(drive.gc.victims_since_wear_move_mut()))?;
-        let mut order = vec![0_u64; blocks as usize];
-        from.read_exact(bytemuck::cast_slice_mut(&mut order))?;
-        let closings = read_u64(from)?;
-        drive.media.pool.forget();
-        for (flag, kind) in [(MAP_BLOCK, BlockKind::Map), (LOG_BLOCK, BlockKind::Log)] {
-            for block in (0..blocks).filter(|block| states[*block as usize] & flag != 0) {
-                if !drive.media.pool.has(kind) {
-                    return Err(bad("a block holds map pages, or a log, of a drive that has none"));
-                }
-                drive.media.pool.found(block, kind);
-            }
-        }
-        for slot in 0..drive.media.open_blocks().count() {
-            let (mut block, mut next_page) = ([0; 4], [0; 4]);
-            from.read_exact(&mut block)?;
-            from.read_exact(&mut next_page)?;
-            if !drive.media.set_open_block(slot, u32::from_le_bytes(block), u32::from_le_bytes(next_page)) {
-                return Err(bad("a write frontier is on a block that it cannot be on"));
-            }
-        }
-        drive.media.set_sequence(sequence);
+        let controller: Controller = load(from)?;
+        drive.place_blocks(&controller)?;
         drive.ftl.restore(&mut drive.media, from)?;
         if let Some(beside) = &mut drive.beside {
-            beside.restore(from)?;
+            beside.load_from(from)?;
         }
-        for block in 0..blocks {
-            let byte = states[block as usize];
-            let state = block_state(byte & !(TRIMMED | MAP_BLOCK | LOG_BLOCK))
-                .ok_or_else(|| bad("a block has an unknown state"))?;
-            if !drive.state_fits(block, state, sequence) {
-                return Err(bad("a block's state does not agree with what is written in it"));
-            }
-            drive.media.pool.restore_state(block, state, order[block as usize], byte & TRIMMED != 0);
-        }
-        if !drive.media.pool.set_closings(closings) || sequence >= 1 << 62 {
-            return Err(bad("a running number is out of its range"));
-        }
-        if !drive.media.pool.restore_free(&free_lists, &drive.media.flash) {
-            return Err(bad("the free lists do not name the free blocks"));
+        load_magic(MAGIC, from, "the saved drive is damaged")?;
+        drive.adopt_blocks(&controller)?;
+        if let Some(Check { name, detail, .. }) = drive.check().into_iter().find(|check| !check.held) {
+            return Err(damaged(format!("the saved drive is damaged: {name} does not hold: {detail}")));
         }
         drive.find_segments();
         drive.retire_suspects();
         drive.gc.grown_bad = u64::from(usable.saturating_sub(drive.usable().iter().sum()));
         drive.failures.read_only = drive.over_provisioning_is_gone();
         drive.announce_read_only();
-        from.read_exact(&mut magic)?;
-        if &magic != MAGIC {
-            return Err(bad("the saved drive is damaged"));
-        }
         Ok(drive)
+    }
+
+    /// Puts back what a design looks at: the kinds of superblocks and the write frontiers.
+    fn place_blocks(&mut self, controller: &Controller) -> io::Result<()> {
+        let superblocks = self.media.pool.superblocks_count() as usize;
+        let Controller { states, kinds, trimmed, order, frontiers, .. } = controller;
+        if [states.len(), kinds.len(), trimmed.len(), order.len()] != [superblocks; 4]
+            || frontiers.len() != self.media.open_blocks().count()
+            || controller.victims_since_wear_move.len() != self.gc.victims_since_wear_move().len()
+            || controller.full_in_a_row.len() != self.gc.full_in_a_row().len()
+        {
+            return Err(damaged("it has other superblocks, groups or write frontiers than the drive"));
+        }
+        if controller.sequence >= 1 << 62 {
+            return Err(damaged("a running number is out of its range"));
+        }
+        self.gc.victims_since_wear_move_mut().copy_from_slice(&controller.victims_since_wear_move);
+        self.gc.full_in_a_row_mut().copy_from_slice(&controller.full_in_a_row);
+        self.media.host_row_open = controller.host_row_open;
+        self.media.pool.forget();
+        for (superblock, kind) in (0..).zip(kinds).filter(|(_, kind)| **kind != BlockKind::Data) {
+            if !self.media.pool.has(*kind) {
+                return Err(damaged("a block holds map pages, or a log, of a drive that has none"));
+            }
+            self.media.pool.found(superblock, *kind);
+        }
+        for (slot, (superblock, next_page)) in frontiers.iter().enumerate() {
+            if !self.media.set_open_block(slot, *superblock, *next_page) {
+                return Err(damaged("a write frontier is on a block that it cannot be on"));
+            }
+        }
+        self.media.set_sequence(controller.sequence);
+        Ok(())
+    }
+
+    /// Puts back the states of superblocks, of which the design has counted what is valid.
+    fn adopt_blocks(&mut self, controller: &Controller) -> io::Result<()> {
+        for (superblock, state) in (0..).zip(&controller.states) {
+            if !self.state_fits(superblock, *state, controller.sequence) {
+                return Err(damaged("a block's state does not agree with what is written in it"));
+            }
+            let (order, trimmed) = (controller.order[superblock as usize], controller.trimmed[superblock as usize]);
+            self.media.pool.restore_state(superblock, *state, order, trimmed);
+        }
+        if !self.media.pool.set_closings(controller.closings) {
+            return Err(damaged("a running number is out of its range"));
+        }
+        if !self.media.pool.restore_free(&controller.free, &self.media.flash) {
+            return Err(damaged("the free lists do not name the free blocks"));
+        }
+        Ok(())
     }
 
     /// Whether the controller's state of a superblock agrees with the chips'.
@@ -469,16 +479,4 @@ impl Drive {
         self.media.rng = rng(options.seed, "controller policies");
         self.media.flash.reseed(options.seed);
     }
-}
-
-pub(super) fn read_u64(from: &mut dyn Read) -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    from.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-fn block_state(byte: u8) -> Option<BlockState> {
-    use BlockState::{Bad, Closed, Free, Open};
-    // A drive at rest has no block in any other state.
-    [Free, Open, Closed, Bad].into_iter().find(|state| *state as u8 == byte)
 }

@@ -1,9 +1,9 @@
 //! What a design can do beyond the core of [`Ftl`](super::Ftl). A design opts in by returning itself from the getter;
 //! [`CommandsBeside`] stands beside it.
 
-use std::io::{self, Read, Write};
 use std::ops::Range;
 
+use ssdlab_base::Saved;
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
 use super::{CannotYet, Compaction, Ftl, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
@@ -119,18 +119,12 @@ pub(crate) trait Commands {
 
 /// Commands of a set beside a mapping that knows nothing of them. What they keep is in RAM alone: after a power cut the drive
 /// has a fresh one.
-pub(crate) trait CommandsBeside: Send {
+pub(crate) trait CommandsBeside: Saved + Send {
     /// Executes a command on `ftl`, as [`Commands::execute`] has it.
     fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
 
     /// RAM that a real drive would need, by name.
     fn memory(&self) -> Vec<(&'static str, u64)>;
-
-    /// Its state for a snapshot.
-    fn save(&self, to: &mut dyn Write) -> io::Result<()>;
-
-    /// The state that a snapshot holds.
-    fn restore(&mut self, from: &mut dyn Read) -> io::Result<()>;
 }
 
 /// A map on flash, partly cached in RAM. A waiter that looks a unit up or changes its entry asks for its

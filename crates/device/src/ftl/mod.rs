@@ -17,7 +17,6 @@ mod log_block;
 pub(crate) mod mv;
 pub(crate) mod page;
 mod placement;
-mod saved_words;
 mod shrd;
 mod tagged;
 mod trims;

@@ -1,7 +1,8 @@
 //! Which group takes the next page of host data: which plane, where every block stands alone.
 
-use std::io::{self, Read, Write};
+use std::io;
 
+use ssdlab_base::{damaged, saved};
 use ssdlab_flash::{DieId, Lpn, PlaneId};
 
 use crate::media::{Frontier, Media};
@@ -205,31 +206,17 @@ impl Placement {
         Some(plane)
     }
 
-    pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&self.next.to_le_bytes())?;
-        to.write_all(bytemuck::cast_slice(&self.next_plane))?;
-        to.write_all(bytemuck::cast_slice(&self.last))
-    }
-
-    pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
-        let mut next = [0; 4];
-        from.read_exact(&mut next)?;
-        self.next = u32::from_le_bytes(next);
-        from.read_exact(bytemuck::cast_slice_mut(&mut self.next_plane))?;
-        from.read_exact(bytemuck::cast_slice_mut(&mut self.last))?;
+    /// Refuses a restored state whose next plane is not one of the drive's.
+    pub(super) fn accept(&self) -> io::Result<()> {
         let groups = self.stripe.len() as u32;
-        if self.next >= groups
-            || self.last.iter().any(|group| *group >= groups)
-            || self.next_plane.iter().any(|plane| *plane >= self.groups_per_die)
-        {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the next plane to write is not one of the drive's",
-            ));
-        }
-        Ok(())
+        let known = self.next < groups
+            && self.last.iter().all(|group| *group < groups)
+            && self.next_plane.iter().all(|plane| *plane < self.groups_per_die);
+        if known { Ok(()) } else { Err(damaged("the next plane to write is not one of the drive's")) }
     }
 }
+
+saved!(Placement: next, next_plane[..], last[..]);
 
 /// The planes of the drive in an order of levels: the first varies fastest.
 fn planes_in_order(config: &DriveConfig, order: [Level; 4]) -> Vec<PlaneId> {

@@ -8,8 +8,9 @@
 //! that was written again after a trim, by a program that had not ended by then: its bit is set, and what was there
 //! before the trim is older than `sequence`. There are only as many as programs in flight, so they fit in the header.
 
-use std::io::{self, Read, Write};
+use std::io;
 
+use ssdlab_base::{damaged, saved};
 use ssdlab_flash::{HugeArray, Lpn};
 
 use super::bit_fields::next_set;
@@ -113,7 +114,17 @@ impl TrimState {
         })
     }
 
-    /// Recovery found a record, or a snapshot holds one.
+    /// Takes a record that a snapshot holds, and refuses words that are none.
+    pub(super) fn accept_record(&mut self, words: Option<&[u64]>, segment: u32, user_units: u32) -> io::Result<()> {
+        assert!(segment < self.segments, "segment {segment} of {}", self.segments);
+        if !words.is_some_and(|words| self.is_record(words, segment, user_units)) {
+            return Err(damaged("a record of trims is not whole"));
+        }
+        self.in_use = true;
+        Ok(())
+    }
+
+    /// Recovery found a record.
     pub(super) fn set_in_use(&mut self) {
         self.in_use = true;
     }
@@ -234,31 +245,19 @@ impl TrimState {
         self.segment_units
     }
 
-    pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(bytemuck::cast_slice(self.mapped.as_slice()))?;
-        // In the order in which they became dirty: the one in which their records will be written.
-        to.write_all(&self.pending().to_le_bytes())?;
-        to.write_all(bytemuck::cast_slice(&self.dirty_list))
-    }
-
-    pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
-        from.read_exact(bytemuck::cast_slice_mut(self.mapped.as_mut_slice()))?;
-        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
-        let mut count = [0; 4];
-        from.read_exact(&mut count)?;
-        let count = u32::from_le_bytes(count);
-        if count > self.segments {
-            return Err(bad("more segments have trims that are not on flash than there are"));
-        }
-        self.dirty_list = vec![0; count as usize];
-        from.read_exact(bytemuck::cast_slice_mut(&mut self.dirty_list))?;
-        self.in_use |= count > 0;
+    /// Marks the segments of a restored list as dirty, and refuses a list that names one twice or behind the last.
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        assert!(!self.dirty.contains(&true), "a state is restored into one without trims");
+        self.in_use |= !self.dirty_list.is_empty();
         for segment in &self.dirty_list {
             match self.dirty.get_mut(*segment as usize) {
                 Some(dirty) if !*dirty => *dirty = true,
-                _ => return Err(bad("a segment with trims that are not on flash is unknown, or named twice")),
+                _ => return Err(damaged("a segment with trims that are not on flash is unknown, or named twice")),
             }
         }
         Ok(())
     }
 }
+
+// The list is in the order in which segments became dirty: the one in which their records will be written.
+saved!(TrimState: mapped, dirty_list);

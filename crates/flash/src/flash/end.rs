@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 
 use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
 use crate::blocks::Asked;
-use crate::{Block, BlockId, DieId, OpKind, Ppn, UnitId};
+use crate::{BlockId, DieId, OpKind, Ppn, UnitId};
 
 /// What lost data reads as.
 const LOST: u8 = 0xdb;
@@ -248,12 +248,5 @@ impl Flash {
         self.waits = None;
         self.watch_if_needed();
         self.oob.forget_unwritten(&self.blocks);
-    }
-
-    /// Puts a saved block state back.
-    pub(crate) fn restore_block(&mut self, block: BlockId, state: Block) {
-        let pages = self.geometry.pages_per_block;
-        assert!(state.programmed <= pages, "block {block} of {pages} pages has {} written", state.programmed);
-        self.blocks.restore(block, state);
     }
 }

@@ -30,6 +30,7 @@ mod wear;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
+use ssdlab_base::Saved;
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::command_sets::zoned::ZONED as ZONED_SET;
 use ssdlab_flash::{BlockId, Cause, DieId, Lpn, Ppn};
@@ -78,7 +79,7 @@ pub(super) const ZONED: Design = Design {
 };
 
 /// A block that holds nothing any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Dead {
     block: BlockId,
     /// Whose it was; [`NONE`](ssdlab_flash::NONE) of records.
@@ -478,7 +479,8 @@ impl Ftl for Aftl {
     }
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
-        self.restore_from(media, from)
+        self.load_from(from)?;
+        self.accept(media)
     }
 
     fn own_collection(&mut self) -> Option<&mut dyn OwnCollection> {

@@ -27,6 +27,7 @@ mod saved;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+use ssdlab_base::Saved;
 use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE, Ppn};
 
 use self::header::Header;
@@ -384,7 +385,8 @@ impl Ftl for BlockFtl {
     }
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
-        self.restore_from(media, from)
+        self.load_from(from)?;
+        self.accept(media)
     }
 
     fn own_collection(&mut self) -> Option<&mut dyn OwnCollection> {

@@ -43,6 +43,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
+use ssdlab_base::saved;
 use ssdlab_flash::{Lpn, UnitId};
 
 use self::blocks::{Collection, Program};
@@ -77,7 +78,7 @@ const ORDER_BYTES: u64 = 12;
 const STATE_BYTES: u64 = 5;
 
 /// A superblock from one erase to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Life {
     pub(super) superblock: u32,
     /// The number of its first program.
@@ -96,6 +97,9 @@ impl Life {
         media.pool.superblocks.is_whole(self.superblock) && Life::of(media, self.superblock) == self
     }
 }
+
+// When it was opened is on flash.
+saved!(Life: superblock);
 
 /// In the entry of a unit that holds nothing: the rest is the number of a write of the host.
 const TRIMMED: u32 = 1 << 31;

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use rustc_hash::FxHashMap;
+use ssdlab_base::Saved;
 use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE, Ppn};
 
 pub(super) use self::bast::BAST;
@@ -93,7 +94,7 @@ struct Home {
 }
 
 /// A log block.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Log {
     block: BlockId,
     /// The logical block whose pages it takes; `NONE` if it takes any.
@@ -608,7 +609,8 @@ impl Ftl for LogBlockFtl {
     }
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
-        self.restore_from(media, from)
+        self.load_from(from)?;
+        self.accept(media)
     }
 
     fn own_collection(&mut self) -> Option<&mut dyn OwnCollection> {

@@ -5,7 +5,7 @@ use ssdlab_flash::{Lpn, Ppn};
 use super::MvFtl;
 use super::entry::Split;
 use super::keys::{VersionIndex, Versions};
-use super::layout::{self, OOB_BYTES, PageIndex};
+use super::layout::{self, OOB_BYTES, PageIndex, Version};
 use crate::media::Media;
 use crate::{Check, DriveConfig, DriveError};
 
@@ -127,21 +127,28 @@ impl MvFtl {
         let (mut mapped, mut references, mut wrong, mut too_long) = (0_u64, 0_u64, 0_u64, 0_u64);
         let mut compacted_references = 0;
         for lpn in self.map.lpns() {
-            let chain = self.map.chain(lpn);
+            let full_entry = self.map.full_page(lpn).map(|page| [page]);
+            let several;
+            let chain: &[Ppn] = match &full_entry {
+                Some(page) => page,
+                None => {
+                    several = self.map.chain(lpn);
+                    &several
+                }
+            };
             mapped += u64::from(!chain.is_empty());
             references += chain.len() as u64;
-            let full_entry = self.map.full_page(lpn).is_some();
             for (index, ppn) in chain.iter().enumerate() {
                 let compacted = layout::is_compacted(media, *ppn);
                 compacted_references += u64::from(compacted);
                 let held = if lpn.0 >= self.user_units {
                     media.flash.oob.lpn(ppn.sole_unit()) == lpn
                 } else {
-                    self.holds_in_order(media, lpn, &chain, index)
+                    self.holds_in_order(media, lpn, chain, index)
                 };
-                wrong += u64::from(!held || !self.is_valid(*ppn) || full_entry && self.is_part(media, *ppn));
+                wrong += u64::from(!held || !self.is_valid(*ppn) || full_entry.is_some() && self.is_part(media, *ppn));
             }
-            too_long += u64::from(!self.map.is_odd(lpn) && !self.map.within_bound(&chain));
+            too_long += u64::from(!self.map.is_odd(lpn) && !self.map.within_bound(chain));
         }
         let valid: u64 = self.valid.as_slice().iter().map(|word| u64::from(word.count_ones())).sum();
         let superblocks = 0..media.pool.superblocks_count();
@@ -185,11 +192,14 @@ impl MvFtl {
         layout::is_partial(media, ppn, self.user_units)
     }
 
-    /// Whether a page of a chain holds what it should, and is older than the one before it.
+    /// Whether a page of a chain holds a version of its logical page that makes sense, and is older than the one before it.
     fn holds_in_order(&self, media: &Media, lpn: Lpn, chain: &[Ppn], index: usize) -> bool {
-        let number =
-            |ppn: Ppn| layout::version_of(media, ppn, lpn, self.patterns, self.full_mask).map(|version| version.number);
-        let this = number(chain[index]);
-        this.is_some() && (index == 0 || number(chain[index - 1]) > this)
+        let version = |ppn| layout::version_of(media, ppn, lpn, self.patterns, self.full_mask);
+        let Some(Version { number, mask, offset, .. }) = version(chain[index]) else { return false };
+        let end = u64::from(offset.unwrap_or(0)) + u64::from(mask.count_ones());
+        let is_sound =
+            mask != 0 && mask & !self.full_mask == 0 && end <= u64::from(self.sectors) && number < media.sequence();
+        let is_newer = |newer: Version| newer.number > number;
+        is_sound && (index == 0 || version(chain[index - 1]).is_some_and(is_newer))
     }
 }

@@ -64,6 +64,12 @@ impl Split {
         self.flag && (entry >> (self.ppn_bits + self.pt_bits)) & 1 != 0
     }
 
+    /// Whether an entry is one that [`Split::pack`] gives, or none: PT is in its range and no bit beside the fields is set.
+    pub(super) const fn is_packed(self, entry: u32) -> bool {
+        let bits = self.ppn_bits + self.pt_bits + if self.flag { 1 } else { 0 };
+        entry == UNMAPPED || (entry as u64) >> bits == 0 && self.pt(entry) <= self.most()
+    }
+
     /// Whether the entry is that of a full page.
     #[inline]
     pub(super) const fn is_full(self, entry: u32) -> bool {
@@ -95,10 +101,20 @@ mod tests {
                         assert_eq!((split.ppn(entry), split.pt(entry), split.compacted(entry)), (ppn, pt, flag));
                         assert_eq!(split.is_full(entry), pt == 0 && !flag);
                         assert_ne!(entry, UNMAPPED);
+                        assert!(split.is_packed(entry));
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_entry_with_a_bit_beside_its_fields_is_not_packed() {
+        let split = Split::new(1000, Some(4), false).expect("bits are left");
+        assert!(split.is_packed(UNMAPPED));
+        assert!(split.is_packed(1 << 13), "PT 8");
+        assert!(!split.is_packed(1 << 14), "a bit above PT");
+        assert!(!split.is_packed(15 << 10), "PT is never all ones");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A slot is an entry of the same form as the map's: the page of a version, and the slot of the next older one (0: that
 //! is the one in the map). Tables are allocated on demand and given back when their last slot is.
 
+use ssdlab_base::saved;
 use ssdlab_flash::Lpn;
 
 /// Modelled RAM of a group's pointer to its table.
@@ -19,8 +20,12 @@ struct Group {
     free: Vec<u32>,
 }
 
+saved!(Group: slots, free);
+saved!(Groups: groups[..]);
+
 /// The tables of all groups.
 pub(super) struct Groups {
+    pages: u32,
     group_pages: u32,
     most: u32,
     groups: Vec<Option<Box<Group>>>,
@@ -33,7 +38,7 @@ impl Groups {
     /// Tables of at most `most` slots for each `group_pages` of `pages` logical pages.
     pub(super) fn new(pages: u32, group_pages: u32, most: u32) -> Groups {
         let groups = pages.div_ceil(group_pages) as usize;
-        Groups { group_pages, most, groups: vec![None; groups], slots: 0, used: 0, slots_most: 0 }
+        Groups { pages, group_pages, most, groups: vec![None; groups], slots: 0, used: 0, slots_most: 0 }
     }
 
     /// Bytes that the tables take with `versions` slots in use: where they are few, each has a table of its own.
@@ -128,40 +133,37 @@ impl Groups {
         (self.slots, self.used) = (0, 0);
     }
 
-    /// All tables as words: group, slots, free ones.
-    pub(super) fn words(&self) -> Vec<u32> {
-        let mut words = Vec::new();
+    /// Slots of restored tables and how many are in use, where each is free or of one chain; `None` where one is not. `of` says
+    /// which slots the chain of a logical page takes, `holds_entry` whether a slot holds what a version's has.
+    pub(super) fn counted(
+        &self,
+        of: impl Fn(Lpn) -> Vec<u32>,
+        holds_entry: impl Fn(u32) -> bool,
+    ) -> Option<(u64, u64)> {
+        let (mut slots, mut used) = (0, 0);
         for (index, group) in self.groups.iter().enumerate() {
             let Some(group) = group else { continue };
-            words.extend([index as u32, group.slots.len() as u32, group.free.len() as u32]);
-            words.extend(&group.slots);
-            words.extend(&group.free);
-        }
-        words
-    }
-
-    /// Puts tables back; `None` if they are not tables of these groups.
-    pub(super) fn restore(&mut self, words: &[u32]) -> Option<()> {
-        self.clear();
-        let mut rest = words;
-        while let [index, slots, free, behind @ ..] = rest {
-            let place = self.groups.get_mut(*index as usize).filter(|place| place.is_none())?;
-            let (table, behind) = behind.split_at_checked(*slots as usize)?;
-            let (gone, behind) = behind.split_at_checked(*free as usize)?;
-            let mut sorted = gone.to_vec();
-            sorted.sort_unstable();
-            sorted.dedup();
-            let known = sorted.iter().all(|slot| (1..=*slots).contains(slot));
-            if *slots > self.most || free >= slots || sorted.len() != gone.len() || !known {
+            let first = Lpn(index as u32 * self.group_pages);
+            let end = self.end_of_group(first).min(Lpn(self.pages));
+            let mut named: Vec<u32> = Lpn::each(first..end).flat_map(&of).collect();
+            used += named.len() as u64;
+            slots += group.slots.len() as u64;
+            let is_used = !named.is_empty()
+                && group.slots.len() <= self.most as usize
+                && group.slots.iter().all(|slot| holds_entry(*slot));
+            named.extend(&group.free);
+            named.sort_unstable();
+            if !is_used || !named.into_iter().eq(1..=group.slots.len() as u32) {
                 return None;
             }
-            *place = Some(Box::new(Group { slots: table.to_vec(), free: gone.to_vec() }));
-            self.slots += u64::from(*slots);
-            self.used += u64::from(slots - free);
-            rest = behind;
         }
-        self.slots_most = self.slots;
-        rest.is_empty().then_some(())
+        Some((slots, used))
+    }
+
+    /// What [`Groups::counted`] found of restored tables.
+    pub(super) fn set_counts(&mut self, (slots, used): (u64, u64)) {
+        assert!(used <= slots, "{used} of {slots} slots are in use");
+        (self.slots, self.used, self.slots_most) = (slots, used, slots);
     }
 
     /// The slots of a logical page's group, slot 1 first; free ones among them mean nothing.

@@ -35,6 +35,7 @@ mod trim;
 mod write;
 
 use rustc_hash::FxHashMap;
+use ssdlab_base::Saved;
 use ssdlab_flash::HugeArray;
 
 use super::durable_trims::DurableTrims;
@@ -354,11 +355,12 @@ impl Ftl for MvFtl {
     }
 
     fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
-        self.save_state(to)
+        self.save_to(to)
     }
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn std::io::Read) -> std::io::Result<()> {
-        self.restore_state(media, from)
+        self.load_from(from)?;
+        self.accept(media)
     }
 }
 

@@ -16,6 +16,7 @@ mod units;
 use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
+use ssdlab_base::{Saved, damaged, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use crate::ftl::durable_trims::DurableTrims;
@@ -490,45 +491,47 @@ impl Ftl for PageFtl {
     }
 
     fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(bytemuck::cast_slice(self.map.as_slice()))?;
-        self.placement.save(to)?;
-        self.trims.save(to)
+        self.save_to(to)
     }
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
-        from.read_exact(bytemuck::cast_slice_mut(self.map.as_mut_slice()))?;
-        self.placement.restore(from)?;
-        self.trims.restore(from)?;
-        let bad = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what.to_string()));
+        self.load_from(from)?;
+        self.accept(media)
+    }
+}
+
+saved!(PageFtl: map, placement, trims);
+
+impl PageFtl {
+    /// Counts what is valid anew, and refuses what would index outside a table or mislead recovery. Whether pages name their LPNs
+    /// is for [`Ftl::check`] to say.
+    fn accept(&mut self, media: &mut Media) -> io::Result<()> {
+        self.placement.accept()?;
+        self.trims.accept()?;
+        assert_eq!(self.mapped_units, 0, "a state is restored into an empty map");
         let units = media.flash.geometry().pages() * u64::from(self.units_per_page);
-        self.mapped_units = 0;
         for lpn in Lpn::each(Lpn(0)..Lpn(self.map.len() as u32)) {
             let unit = self.map.get(lpn.index());
             if self.trims.is_mapped(lpn) != (unit != UNMAPPED) {
-                return bad("the map and its bitmap do not agree");
+                return Err(damaged("the map and its bitmap do not agree"));
             }
             if unit == UNMAPPED {
                 continue;
             }
             if u64::from(unit.0) >= units {
-                return bad("a map entry points behind the flash");
+                return Err(damaged("a map entry points behind the flash"));
             }
             let place = media.place_of(unit);
             if self.is_valid(unit)
-                || media.flash.oob.lpn(unit) != lpn
                 || !media.flash.is_written(place.block, place.page)
                 || media.pool.superblocks.of(place.block) == NONE
             {
-                return bad("a map entry points to a page that holds something else");
+                return Err(damaged("a map entry points to a unit that was never written, or that another one has"));
             }
             self.mapped_units += 1;
             self.set_valid(media, unit, place.block);
             if lpn.0 >= self.user_units && self.records_trims {
-                self.trims.set_in_use();
-                let words = media.flash.oob.record(unit);
-                if !words.is_some_and(|words| self.trims.is_record(words, lpn.0 - self.user_units, self.user_units)) {
-                    return bad("a record of trims is not whole");
-                }
+                self.trims.accept_record(media.flash.oob.record(unit), lpn.0 - self.user_units, self.user_units)?;
             }
         }
         Ok(())

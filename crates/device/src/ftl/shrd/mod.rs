@@ -27,6 +27,7 @@ mod rwlb;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
+use ssdlab_base::Saved;
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_flash::{Cause, DieId, Lpn, Origin, Ppn};
 
@@ -435,12 +436,13 @@ impl Ftl for Shrd {
 
     fn save(&self, to: &mut dyn Write) -> io::Result<()> {
         self.base.save(to)?;
-        self.rwlb.save(to)
+        self.rwlb.save_to(to)
     }
 
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
         self.base.restore(media, from)?;
-        self.rwlb.restore(media, &self.base.data, from)?;
+        self.rwlb.load_from(from)?;
+        self.rwlb.accept(media)?;
         for life in self.rwlb.due() {
             self.base.map.is_data_on_flash(*life);
         }

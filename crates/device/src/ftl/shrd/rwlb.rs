@@ -6,10 +6,11 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Write};
+use std::io;
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
+use ssdlab_base::{damaged, saved};
 use ssdlab_flash::{BlockId, Lpn, Origin, UnitId};
 
 use crate::Check;
@@ -456,65 +457,30 @@ impl Rwlb {
         ]
     }
 
-    pub(super) fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&self.number.to_le_bytes())?;
-        to.write_all(&self.last_group.to_le_bytes())?;
-        to.write_all(bytemuck::cast_slice(&self.held))?;
-        to.write_all(&(self.headers.len() as u32).to_le_bytes())?;
-        for (first, units) in &self.headers {
-            to.write_all(&first.to_le_bytes())?;
-            to.write_all(&(units.len() as u32).to_le_bytes())?;
-            to.write_all(bytemuck::cast_slice(units))?;
-        }
-        to.write_all(&(self.due.len() as u32).to_le_bytes())?;
-        self.due.iter().try_for_each(|life| to.write_all(&life.superblock.to_le_bytes()))
-    }
-
-    pub(super) fn restore(&mut self, media: &mut Media, data: &PageFtl, from: &mut dyn Read) -> io::Result<()> {
-        let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
-        let number = read_u32(from)?;
-        self.last_group = read_u32(from)?;
-        let known = number >= FIRST_NUMBER && number.is_multiple_of(2) && number < 1 << 31;
+    /// Refuses a restored log that is not one of this drive. Whether tLPNs hold what the map says is for [`Rwlb::check`] to say.
+    pub(super) fn accept(&mut self, media: &mut Media) -> io::Result<()> {
+        let known = self.number >= FIRST_NUMBER && self.number.is_multiple_of(2) && self.number < 1 << 31;
         if self.last_group >= media.pool.groups() || !known {
-            return Err(bad("the log's next group or number is not one of the drive's"));
+            return Err(damaged("the log's next group or number is not one of the drive's"));
         }
-        self.set_number(media, number);
-        from.read_exact(bytemuck::cast_slice_mut(&mut self.held))?;
-        for (lpn, origin) in (self.first.0..).zip(&self.held) {
-            let known = data.unit_of(Lpn(lpn)).map_or(EMPTY, |unit| media.flash.oob.origin(unit));
-            if known != *origin {
-                return Err(bad("a tLPN holds something else than the map says"));
-            }
+        self.set_number(media, self.number);
+        let fits = |(first, units): (&u32, &Vec<u32>)| {
+            let end = u64::from(*first) + units.len() as u64;
+            !units.is_empty() && end <= u64::from(self.units()) && units.iter().all(|lpn| *lpn < self.user_units())
+        };
+        if !self.headers.iter().all(fits) {
+            return Err(damaged("a header is behind the log's end, or of a unit that is not the user's"));
         }
-        self.headers.clear();
-        for _ in 0..read_u32(from)? {
-            let (first, count) = (read_u32(from)?, read_u32(from)?);
-            if count == 0 || first.checked_add(count).is_none_or(|end| end > self.units()) {
-                return Err(bad("a header is behind the log's end"));
-            }
-            let mut units = vec![0_u32; count as usize];
-            from.read_exact(bytemuck::cast_slice_mut(&mut units))?;
-            self.headers.insert(first, units);
-        }
-        let count = read_u32(from)?;
-        if count > media.pool.superblocks_count() {
-            return Err(bad("more log blocks are settled than there are"));
-        }
-        self.due.clear();
         (self.looked_at, self.nothing_settled_at) = (None, Cell::new(None));
-        for _ in 0..count {
-            let superblock = read_u32(from)?;
+        for life in &mut self.due {
+            let superblock = life.superblock;
             if superblock >= media.pool.superblocks_count() || !media.pool.superblocks.is_whole(superblock) {
-                return Err(bad("a settled log block is not one of the drive's"));
+                return Err(damaged("a settled log block is not one of the drive's"));
             }
-            self.due.push(Life::of(media, superblock));
+            *life = Life::of(media, superblock);
         }
         Ok(())
     }
 }
 
-fn read_u32(from: &mut dyn Read) -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    from.read_exact(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
+saved!(Rwlb: number, last_group, held[..], headers, due);

@@ -4,13 +4,12 @@
 //! after a power cut; a tag belongs to its unit, whatever block I/O writes or trims there.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
 
 use ssdlab_base::command_sets::tags::{
     CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS, TAGS_CLEARED, WRITE_TAGGED,
     ZERO_TAG,
 };
-use ssdlab_base::{Request, SECTOR_BYTES};
+use ssdlab_base::{Request, SECTOR_BYTES, saved};
 
 use super::{CannotYet, CommandsBeside, Design, Ftl, Make, Outcome, SetCommand, TrimTarget, page};
 use crate::media::Media;
@@ -93,6 +92,8 @@ impl Tags {
     }
 }
 
+saved!(Tags: tags);
+
 impl CommandsBeside for Tags {
     fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
         Ok(match command.opcode {
@@ -110,26 +111,5 @@ impl CommandsBeside for Tags {
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
         vec![("tag_bytes", self.tags.len() as u64 * 12)]
-    }
-
-    fn save(&self, to: &mut dyn Write) -> io::Result<()> {
-        to.write_all(&(self.tags.len() as u64).to_le_bytes())?;
-        for (unit, tag) in &self.tags {
-            to.write_all(&unit.to_le_bytes())?;
-            to.write_all(&tag.to_le_bytes())?;
-        }
-        Ok(())
-    }
-
-    fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
-        let (mut count, mut unit, mut tag) = ([0; 8], [0; 4], [0; 8]);
-        from.read_exact(&mut count)?;
-        self.tags.clear();
-        for _ in 0..u64::from_le_bytes(count) {
-            from.read_exact(&mut unit)?;
-            from.read_exact(&mut tag)?;
-            self.tags.insert(u32::from_le_bytes(unit), u64::from_le_bytes(tag));
-        }
-        Ok(())
     }
 }

@@ -1,73 +1,81 @@
 //! The map in a snapshot.
 
-use ssdlab_flash::{Lpn, Ppn};
+use std::io::{self, Read, Write};
+
+use ssdlab_base::{Saved, damaged, saved};
+use ssdlab_flash::Lpn;
 
 use super::{Index, VersionMap};
 
-impl VersionMap {
-    pub(in crate::ftl::mv) fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
-        to.write_all(bytemuck::cast_slice(self.entries.as_slice()))?;
-        let tables = match &self.index {
-            Index::Direct(_) => Vec::new(),
-            Index::Indirect(groups) => groups.words(),
-        };
-        let odd = self
-            .odd
-            .iter()
-            .flat_map(|(lpn, chain)| [lpn.0, chain.len() as u32].into_iter().chain(chain.iter().map(|ppn| ppn.0)));
-        for words in [tables, odd.collect()] {
-            to.write_all(&(words.len() as u32).to_le_bytes())?;
-            to.write_all(bytemuck::cast_slice(&words))?;
+saved!(VersionMap: entries, index, odd);
+
+/// Distances are in the entries; slots are in tables.
+impl Saved for Index {
+    fn save_to(&self, to: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Index::Direct(_) => Ok(()),
+            Index::Indirect(groups) => groups.save_to(to),
         }
-        Ok(())
     }
 
-    /// Reads what [`VersionMap::save`] wrote. The chains are still to be checked against the chips.
-    pub(in crate::ftl::mv) fn restore(&mut self, from: &mut dyn std::io::Read) -> std::io::Result<()> {
-        let bad = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_string());
-        self.clear();
-        from.read_exact(bytemuck::cast_slice_mut(self.entries.as_mut_slice()))?;
-        let most = u64::from(self.len()) * 8 + 1024;
-        let tables = read_words(from, most)?;
-        let mut odd = &read_words(from, most)?[..];
-        match &mut self.index {
-            Index::Direct(_) if tables.is_empty() => {}
-            Index::Indirect(groups) => groups.restore(&tables).ok_or_else(|| bad("a table of versions is damaged"))?,
-            Index::Direct(_) => return Err(bad("a direct index has no tables")),
+    fn load_from(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        match self {
+            Index::Direct(_) => Ok(()),
+            Index::Indirect(groups) => groups.load_from(from),
         }
-        while let [lpn, length, rest @ ..] = odd {
-            let (chain, rest) =
-                rest.split_at_checked(*length as usize).ok_or_else(|| bad("a list of versions is cut short"))?;
-            let lpn = Lpn(*lpn);
-            if lpn.0 >= self.len() || chain.is_empty() || self.full_page(lpn).is_some() || !self.is_mapped(lpn) {
-                return Err(bad("a list of versions belongs to no page"));
+    }
+}
+
+impl VersionMap {
+    /// Counts chains and slots anew, and refuses entries that lead nowhere. The chains are still to be checked against the chips.
+    pub(in crate::ftl::mv) fn accept(&mut self) -> io::Result<()> {
+        for (lpn, chain) in &self.odd {
+            let known = lpn.0 < self.len() && self.is_mapped(*lpn) && self.split.pt(self.entry(*lpn)) == 1;
+            if !known || chain.is_empty() {
+                return Err(damaged("a list of versions belongs to no page"));
             }
-            self.odd.insert(lpn, chain.iter().copied().map(Ppn).collect());
-            odd = rest;
         }
-        if !odd.is_empty() {
-            return Err(bad("a list of versions is cut short"));
-        }
+        (self.chains, self.alone) = (0, 0);
         for lpn in self.lpns() {
+            if !self.split.is_packed(self.entry(lpn)) {
+                return Err(damaged("a map entry has bits beside its fields"));
+            }
             if !self.is_mapped(lpn) || self.full_page(lpn).is_some() {
                 continue;
+            }
+            if self.checked_chain(lpn).is_none() {
+                return Err(damaged("a map entry leads nowhere"));
             }
             self.chains += 1;
             self.alone += u64::from(!self.is_odd(lpn) && self.split.pt(self.entry(lpn)) == 0);
         }
+        assert!(self.alone <= self.chains, "compacted versions alone are chains, too");
+        let slots_of = |lpn| self.slots(lpn);
+        let all_used_once = match &self.index {
+            Index::Direct(_) => Some((0, 0)),
+            Index::Indirect(groups) => {
+                groups.counted(slots_of, |slot| self.split.is_packed(slot) && !self.split.compacted(slot))
+            }
+        };
+        let counted = all_used_once.ok_or_else(|| damaged("a slot of versions is damaged, of no page, or of two"))?;
+        if let Index::Indirect(groups) = &mut self.index {
+            groups.set_counts(counted);
+        }
         Ok(())
     }
-}
 
-fn read_words(from: &mut dyn std::io::Read, most: u64) -> std::io::Result<Vec<u32>> {
-    let mut count = [0; 4];
-    from.read_exact(&mut count)?;
-    let count = u32::from_le_bytes(count);
-    if u64::from(count) > most {
-        let what = "a table of versions is longer than it can be";
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+    /// The slots that the chain of a logical page takes; its entry leads to pages.
+    fn slots(&self, lpn: Lpn) -> Vec<u32> {
+        let (Index::Indirect(groups), false) = (&self.index, self.is_odd(lpn) || !self.is_mapped(lpn)) else {
+            return Vec::new();
+        };
+        let mut slots = Vec::new();
+        let mut slot = self.split.pt(self.entry(lpn));
+        while slot != 0 {
+            slots.push(slot);
+            assert!(slots.len() < self.bound as usize, "the chain of LPN {lpn} is within its bound");
+            slot = groups.in_use_of(lpn).map_or(0, |table| self.split.pt(table[slot as usize - 1]));
+        }
+        slots
     }
-    let mut words = vec![0; count as usize];
-    from.read_exact(bytemuck::cast_slice_mut(&mut words))?;
-    Ok(words)
 }
