@@ -38,7 +38,7 @@ impl MapCache {
             active: self.opened.wrapping_sub(self.changed_at),
             next_group: self.next_group,
             cached: self.lru.oldest_first().map(|line| (line, self.is_dirty(line))).collect(),
-            trimmed: self.flush.trimmed.iter().copied().collect(),
+            trimmed: self.flush.trimmed.clone(),
             trimmed_since: self.trimmed_since.clone(),
             logged: self.log.entries.keys().copied().collect(),
         };

@@ -446,15 +446,16 @@ impl Ftl for PageFtl {
     }
 
     fn check(&self, media: &Media) -> Vec<Check> {
-        let mapped = self.map.as_slice().iter().filter(|unit| **unit != UNMAPPED).count() as u64;
         let valid: u64 = self.valid.as_slice().iter().map(|word| u64::from(word.count_ones())).sum();
         let superblocks = 0..media.pool.superblocks_count();
         let counted: u64 = superblocks.map(|superblock| u64::from(media.pool.valid(superblock))).sum();
-        let entries = self.map.as_slice().iter().enumerate();
-        let wrong = entries
-            .filter(|(_, unit)| **unit != UNMAPPED)
-            .filter(|(lpn, unit)| media.flash.oob.lpn(**unit) != Lpn(*lpn as u32) || !self.is_valid(**unit))
-            .count();
+        // One pass: a large map does not fit in the processor's cache.
+        let (mut mapped, mut wrong) = (0_u64, 0_u64);
+        let entries = (0..).map(Lpn).zip(self.map.as_slice());
+        for (lpn, unit) in entries.filter(|(_, unit)| **unit != UNMAPPED) {
+            mapped += 1;
+            wrong += u64::from(media.flash.oob.lpn(*unit) != lpn || !self.is_valid(*unit));
+        }
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
