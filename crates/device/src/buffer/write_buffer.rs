@@ -1,5 +1,7 @@
 //! The units in the buffer: what they hold, how much room there is, and who leaves.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use ssdlab_flash::Lpn;
 
@@ -157,6 +159,11 @@ impl WriteBuffer {
     #[inline]
     pub(crate) fn find(&self, lpn: Lpn) -> Option<Slot> {
         if self.index.is_empty() { None } else { self.index.get(&lpn).copied() }
+    }
+
+    /// Whether a unit of these LPNs is buffered.
+    pub(crate) fn holds_any(&self, lpns: Range<Lpn>) -> bool {
+        Lpn::each(lpns).any(|lpn| self.find(lpn).is_some())
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {

@@ -99,6 +99,7 @@ impl Drive {
         still: u64,
     ) -> Result<(), Stall> {
         loop {
+            self.forget_padding_place(lpn);
             let number = self.commands.writes_dispatched;
             let buffer = self.stage.buffer.as_mut().expect("a buffered write has a buffer");
             let cost = match buffer.write(lpn, mask, cells, number, stream) {
@@ -290,9 +291,8 @@ impl Drive {
         }
         let first = lpn.begin(block_units);
         let end = Lpn(first.0.saturating_add(block_units).min(user_units));
-        let place = self.stage.padded_to.remove(&first);
-        let holds = |from: &Lpn| Lpn::each(*from..end).any(|lpn| buffer.find(lpn).is_some());
-        let mut at = place.filter(holds).unwrap_or(first);
+        let place = self.stage.padded_to.remove(&first).filter(|place| buffer.holds_any(*place..end));
+        let mut at = place.unwrap_or(first);
         assert!((first..end).contains(&at), "the padding of {first} to {end} goes on at {at}");
         let per_page = self.media.units_per_page;
         while at < end {
@@ -319,6 +319,18 @@ impl Drive {
             at = page_end;
         }
         Ok(())
+    }
+
+    /// A unit is written to a block whose padding stopped. If nothing of the block is left to leave, that padding is over, and the next
+    /// begins with the block.
+    fn forget_padding_place(&mut self, lpn: Lpn) {
+        let Some(block_units) = self.stage.pads.filter(|_| !self.stage.padded_to.is_empty()) else { return };
+        let first = lpn.begin(block_units);
+        let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
+        let end = Lpn(first.0.saturating_add(block_units).min(self.config.user_units()));
+        if self.stage.padded_to.get(&first).is_some_and(|place| !buffer.holds_any(*place..end)) {
+            self.stage.padded_to.remove(&first);
+        }
     }
 
     /// Sends units in one page, as whole units or compacted; `pads` are units on flash that are written anew with them.

@@ -51,7 +51,7 @@ fn aged(config: &DriveConfig, seed: u64, rng: &mut Rng) -> Drive {
 
 #[test]
 fn a_restored_drive_does_what_the_original_does() {
-    campaign("oracle_snapshot", "a_restored_drive_does_what_the_original_does", 100, |seed| {
+    campaign("oracle_snapshot", "a_restored_drive_does_what_the_original_does", 150, |seed| {
         let mut rng = rng(seed, "snapshot");
         let mut config = configs::random(&mut rng);
         config.timed = rng.random_bool(0.7);
