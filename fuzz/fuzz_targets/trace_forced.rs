@@ -7,7 +7,8 @@ use ssdlab_workload::trace::{Target, Trace, TraceFormat, convert};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, bytes)) = data.split_first() else { return };
-    let format = TraceFormat::ALL[usize::from(choice) % TraceFormat::ALL.len()];
+    let formats: Vec<TraceFormat> = TraceFormat::all().collect();
+    let format = formats[usize::from(choice) % formats.len()];
     for extra in ["", ",skip_bad=yes"] {
         let options = format!("format={format}{extra}");
         let Ok(mut trace) = Trace::from_bytes("fuzz", &options, bytes) else { continue };

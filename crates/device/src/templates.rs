@@ -1,5 +1,5 @@
 //! The templates of docs/adding-a-design.md: each is a file that is compiled and registered for tests alone. The page shows
-//! it as it is, and a drive works with it. The template of a host layer is tested in its crate.
+//! it as it is, and a drive works with it. Those of a host layer and of a trace format are tested in their crates.
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_flash::Contents;
@@ -7,7 +7,12 @@ use ssdlab_flash::Contents;
 use crate::{Description, Drive, Options};
 
 /// The templates, by their paths in this folder.
-const TEMPLATES: [&str; 3] = ["gc/victim/template.rs", "buffer/template.rs", "../../host/src/layer/template.rs"];
+const TEMPLATES: [&str; 4] = [
+    "gc/victim/template.rs",
+    "buffer/template.rs",
+    "../../host/src/layer/template.rs",
+    "../../workload/src/trace/format/template.rs",
+];
 
 const FENCE: &str = "```rust\n";
 

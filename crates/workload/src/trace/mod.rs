@@ -143,7 +143,7 @@ impl Trace {
             let event = choose_event(&origin, format, &options)?;
             if let Some(event) = event {
                 let name = origin.name();
-                if event != Event::Queue && format != TraceFormat::Wiscsee {
+                if event != Event::Queue && format.spec().only_event.is_none() {
                     notes.push(format!("{name} has no Q events; its {} events count as requests", event.letter()));
                 }
                 options.event = Some(event);
@@ -335,8 +335,8 @@ fn describe(devices: &[TraceDevice]) -> String {
 
 /// The event that counts as a request: the first of Q, D, I, G, C that the trace has.
 fn choose_event(origin: &Origin, format: TraceFormat, options: &Options) -> Result<Option<Event>, WorkloadError> {
-    if format == TraceFormat::Wiscsee {
-        return Ok(Some(Event::Dispatch));
+    if let Some(event) = format.spec().only_event {
+        return Ok(Some(event));
     }
     for event in Event::ALL {
         let options = Options { event: Some(event), ..options.clone() };

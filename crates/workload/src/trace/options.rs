@@ -215,7 +215,7 @@ mod tests {
         let (options, path) =
             Options::split("format=blkparse,event=d,device=8,16,order=file:/x/run:1.txt").expect("ok");
         assert_eq!(path, "/x/run:1.txt");
-        assert_eq!(options.format, Some(TraceFormat::Blkparse));
+        assert_eq!(options.format.map(TraceFormat::name), Some("blkparse"));
         assert_eq!(options.event, Some(Event::Dispatch));
         assert_eq!(options.device.as_deref(), Some("8,16"));
         assert_eq!(options.order, Some(Order::File));

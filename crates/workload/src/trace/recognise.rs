@@ -7,7 +7,7 @@
 
 use ssdlab_base::other_encoding;
 
-use super::format::{CSV_HEADER, TraceFormat, is_blktrace, recognise_five_columns, vscsi_version};
+use super::format::{CSV_HEADER, Told, TraceFormat, is_blktrace, recognise_five_columns, vscsi_version};
 use super::options::{Event, Options};
 use super::record::{Decoded, quote};
 use super::source::Source;
@@ -25,10 +25,10 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
         return Err(WorkloadError(format!("{name} is empty; expected a trace with at least one request")));
     }
     if is_blktrace(&head) {
-        return Ok((TraceFormat::Blktrace, Vec::new()));
+        return Ok((TraceFormat::BLKTRACE, Vec::new()));
     }
     if vscsi_version(&head).is_some() {
-        return Ok((TraceFormat::Vscsi, Vec::new()));
+        return Ok((TraceFormat::VSCSI, Vec::new()));
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     if let Some(encoding) = other_encoding(&head) {
@@ -52,34 +52,26 @@ pub(super) fn recognise(source: &mut Source, name: &str) -> Result<(TraceFormat,
         .filter(|line| !line.trim_ascii().is_empty())
         .collect();
     if lines.first().is_some_and(|line| line.starts_with(b"fio version 2 iolog")) {
-        return Ok((TraceFormat::FioV2, Vec::new()));
+        return Ok((TraceFormat::FIO_V2, Vec::new()));
     }
     if lines.first().is_some_and(|line| line.starts_with(b"fio version 3 iolog")) {
-        return Ok((TraceFormat::FioV3, Vec::new()));
+        return Ok((TraceFormat::FIO_V3, Vec::new()));
     }
     if lines.first().is_some_and(|line| line.trim_ascii() == b"BeginHeader") {
-        return Ok((TraceFormat::MsEtw, Vec::new()));
+        return Ok((TraceFormat::MS_ETW, Vec::new()));
     }
     // A head that only our CSV has: what is wrong with a row below it is told at the row.
     let mut rows = lines.iter().filter(|line| !line.starts_with(b"#"));
     if rows.next().is_some_and(|line| line.trim_ascii() == CSV_HEADER.as_bytes()) && rows.next().is_some() {
-        return Ok((TraceFormat::Csv, Vec::new()));
+        return Ok((TraceFormat::CSV, Vec::new()));
     }
     if let Some(found) = recognise_five_columns(&lines) {
         return Ok(found);
     }
     let mut best: Option<(u64, TraceFormat)> = None;
     let mut equals = Vec::new();
-    for format in TraceFormat::ALL {
-        let five = matches!(
-            format,
-            TraceFormat::Ssdsim
-                | TraceFormat::TraceTracker
-                | TraceFormat::Disksim
-                | TraceFormat::DisksimPages
-                | TraceFormat::Linnos
-        );
-        if five || !format.is_text() || matches!(format, TraceFormat::FioV2 | TraceFormat::FioV3) {
+    for format in TraceFormat::all() {
+        if format.spec().told != Told::ByLines {
             continue;
         }
         let Some(taken) = score(format, &lines) else { continue };
@@ -148,7 +140,7 @@ fn score(format: TraceFormat, lines: &[&[u8]]) -> Option<u64> {
 }
 
 fn known() -> String {
-    let names = TraceFormat::ALL.map(TraceFormat::name).join(", ");
+    let names = TraceFormat::all().map(TraceFormat::name).collect::<Vec<_>>().join(", ");
     format!("expected one of {names} (plain, gzip, zstd, xz or bzip2), or `format=NAME:PATH` to force one")
 }
 

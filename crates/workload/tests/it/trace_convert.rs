@@ -4,7 +4,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_workload::trace::{Target, Trace, TraceFormat, TraceWriter, convert};
+use ssdlab_workload::trace::{Target, Trace, TraceWriter, convert};
 
 use crate::shared::shared;
 
@@ -67,7 +67,7 @@ proptest! {
         let fua = lost(|request| request.fua);
         prop_assert_eq!(fua > 0, converted.notes.iter().any(|note| note.starts_with(&format!("{fua} FUA request"))));
         let mut trace = from_bytes(iolog);
-        prop_assert_eq!(trace.format(), TraceFormat::FioV3);
+        prop_assert_eq!(trace.format().name(), "fio-v3");
         let back = read_all(&mut trace);
         prop_assert_eq!(back.len(), requests.len());
         for (ours, theirs) in requests.iter().zip(&back) {

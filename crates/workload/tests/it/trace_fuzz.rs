@@ -45,7 +45,7 @@ fn exercise(options: &str, bytes: &[u8]) {
 
 fn exercise_all(bytes: &[u8]) {
     exercise("", bytes);
-    for format in TraceFormat::ALL {
+    for format in TraceFormat::all() {
         exercise(&format!("format={format}"), bytes);
         exercise(&format!("format={format},skip_bad=yes"), bytes);
     }

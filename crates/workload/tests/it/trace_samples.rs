@@ -1,7 +1,7 @@
 //! Every sample of the formats folder is recognised, and read as its README says.
 
 use ssdlab_base::{Op, Request};
-use ssdlab_workload::trace::{Trace, TraceFormat};
+use ssdlab_workload::trace::Trace;
 
 use crate::shared::shared;
 
@@ -15,40 +15,37 @@ fn read_all(trace: &mut Trace) -> Vec<Request> {
 
 /// A file, its format, reads writes trims flushes, the first request's sector and sectors, the last time in ns, FUA
 /// writes, devices.
-type Sample = (&'static str, TraceFormat, [usize; 4], (u64, u64), u64, usize, usize);
+type Sample = (&'static str, &'static str, [usize; 4], (u64, u64), u64, usize, usize);
 
-const SAMPLES: [Sample; 27] = {
-    use TraceFormat::*;
-    [
-        ("alibaba_block_2020.csv", Alibaba, [1, 4, 0, 0], (247_468_088, 8), 527_000, 0, 5),
-        ("blkparse_dbbench_discard.txt", Blkparse, [2, 281, 10, 0], (4_194_352, 8), 931_241_400, 10, 1),
-        ("blkparse_default_hadoop.txt", Blkparse, [25, 1, 0, 0], (1_444_645_666, 256), 2_600_276_248, 0, 1),
-        ("blkparse_nvme_java.txt", Blkparse, [35, 0, 0, 0], (282_624, 8), 337_166_606, 0, 1),
-        ("blkparse_ycsb_ext4.txt", Blkparse, [100, 0, 0, 0], (4_938_888, 256), 256_103_002, 0, 1),
-        ("cloudphysics_400.csv", VscsiCsv, [0, 400, 0, 0], (42_932_745, 1), 111_000_000_000, 0, 0),
-        ("cloudphysics_400.vscsi", Vscsi, [0, 400, 0, 0], (42_932_745, 1), 111_611_520_000, 0, 0),
-        ("disksim_iozone.trace", Disksim, [0, 300, 0, 0], (6_357_144, 8), 4_445_124_000, 0, 1),
-        ("disksim_pages_financial1.trace", DisksimPages, [48, 252, 0, 0], (303_574, 8), 9_161_933_000, 0, 1),
-        ("fio_iolog_v2.log", FioV2, [0, 297, 0, 0], (126_480, 8), 0, 0, 1),
-        ("fio_iolog_v3.log", FioV3, [0, 10, 10, 0], (0, 4_194_304), 73_000, 0, 1),
-        ("fiu_iodedup_cheetah.blkparse", Fiu, [283, 17, 0, 0], (508_516_672, 8), 1_743_768_229, 0, 1),
-        ("linnos_replay_msr.trace", Linnos, [10, 290, 0, 0], (391_848, 8), 13_001_474_000, 0, 1),
-        ("linnos_result_tencent.trace", Flashnet, [214, 86, 0, 0], (9_616, 8), 1_002_732_000, 0, 0),
-        ("mqsim_tpcc.trace", Ssdsim, [204, 196, 0, 0], (1_728_006_842, 16), 12_031_000, 0, 16),
-        ("mqsim_websearch1.trace", Ssdsim, [300, 0, 0, 0], (657_728, 16), 768_863_000, 0, 4),
-        ("ms_etw_msnfs_sample.csv", MsEtw, [759, 167, 0, 1], (0, 0), 1_542_347_000, 0, 4),
-        ("msr_cambridge_hm_0.csv", Msr, [4, 296, 0, 0], (17_687_528, 4), 55_984_123_300, 0, 1),
-        ("msr_cambridge_web_3.csv", Msr, [6, 294, 0, 0], (63, 16), 293_837_278_300, 0, 1),
-        ("spc_umass_financial1.spc", Spc, [101, 299, 0, 0], (303_567, 7), 12_104_498_000, 0, 13),
-        ("ssdsim_financial1.ascii", Ssdsim, [101, 299, 0, 0], (303_567, 7), 12_104_498_046, 0, 13),
-        ("systor17.csv", Systor17, [277, 22, 0, 0], (8_312_597_631, 240), 738_701_000, 0, 1),
-        ("systor17_additional.csv", Systor17, [205, 94, 0, 0], (397_399_216, 64), 346_074_000, 0, 1),
-        ("tencent_cbs.csv", Tencent, [189, 211, 0, 0], (18_144_432, 128), 1_000_000_000, 0, 91),
-        ("tracetracker_msrc_hm_1.txt", TraceTracker, [158, 42, 0, 0], (1_572_960, 8), 38_355_100, 0, 1),
-        ("ucare_ms_msnfs.trace", Disksim, [299, 1, 0, 0], (174_224_064, 16), 163_297_000, 0, 1),
-        ("wiscsee_events.txt", Wiscsee, [4, 145, 1, 0], (584, 8), 526_802_630, 0, 0),
-    ]
-};
+const SAMPLES: [Sample; 27] = [
+    ("alibaba_block_2020.csv", "alibaba", [1, 4, 0, 0], (247_468_088, 8), 527_000, 0, 5),
+    ("blkparse_dbbench_discard.txt", "blkparse", [2, 281, 10, 0], (4_194_352, 8), 931_241_400, 10, 1),
+    ("blkparse_default_hadoop.txt", "blkparse", [25, 1, 0, 0], (1_444_645_666, 256), 2_600_276_248, 0, 1),
+    ("blkparse_nvme_java.txt", "blkparse", [35, 0, 0, 0], (282_624, 8), 337_166_606, 0, 1),
+    ("blkparse_ycsb_ext4.txt", "blkparse", [100, 0, 0, 0], (4_938_888, 256), 256_103_002, 0, 1),
+    ("cloudphysics_400.csv", "vscsi-csv", [0, 400, 0, 0], (42_932_745, 1), 111_000_000_000, 0, 0),
+    ("cloudphysics_400.vscsi", "vscsi", [0, 400, 0, 0], (42_932_745, 1), 111_611_520_000, 0, 0),
+    ("disksim_iozone.trace", "disksim", [0, 300, 0, 0], (6_357_144, 8), 4_445_124_000, 0, 1),
+    ("disksim_pages_financial1.trace", "disksim-pages", [48, 252, 0, 0], (303_574, 8), 9_161_933_000, 0, 1),
+    ("fio_iolog_v2.log", "fio-v2", [0, 297, 0, 0], (126_480, 8), 0, 0, 1),
+    ("fio_iolog_v3.log", "fio-v3", [0, 10, 10, 0], (0, 4_194_304), 73_000, 0, 1),
+    ("fiu_iodedup_cheetah.blkparse", "fiu", [283, 17, 0, 0], (508_516_672, 8), 1_743_768_229, 0, 1),
+    ("linnos_replay_msr.trace", "linnos", [10, 290, 0, 0], (391_848, 8), 13_001_474_000, 0, 1),
+    ("linnos_result_tencent.trace", "flashnet", [214, 86, 0, 0], (9_616, 8), 1_002_732_000, 0, 0),
+    ("mqsim_tpcc.trace", "ssdsim", [204, 196, 0, 0], (1_728_006_842, 16), 12_031_000, 0, 16),
+    ("mqsim_websearch1.trace", "ssdsim", [300, 0, 0, 0], (657_728, 16), 768_863_000, 0, 4),
+    ("ms_etw_msnfs_sample.csv", "ms-etw", [759, 167, 0, 1], (0, 0), 1_542_347_000, 0, 4),
+    ("msr_cambridge_hm_0.csv", "msr", [4, 296, 0, 0], (17_687_528, 4), 55_984_123_300, 0, 1),
+    ("msr_cambridge_web_3.csv", "msr", [6, 294, 0, 0], (63, 16), 293_837_278_300, 0, 1),
+    ("spc_umass_financial1.spc", "spc", [101, 299, 0, 0], (303_567, 7), 12_104_498_000, 0, 13),
+    ("ssdsim_financial1.ascii", "ssdsim", [101, 299, 0, 0], (303_567, 7), 12_104_498_046, 0, 13),
+    ("systor17.csv", "systor17", [277, 22, 0, 0], (8_312_597_631, 240), 738_701_000, 0, 1),
+    ("systor17_additional.csv", "systor17", [205, 94, 0, 0], (397_399_216, 64), 346_074_000, 0, 1),
+    ("tencent_cbs.csv", "tencent", [189, 211, 0, 0], (18_144_432, 128), 1_000_000_000, 0, 91),
+    ("tracetracker_msrc_hm_1.txt", "tracetracker", [158, 42, 0, 0], (1_572_960, 8), 38_355_100, 0, 1),
+    ("ucare_ms_msnfs.trace", "disksim", [299, 1, 0, 0], (174_224_064, 16), 163_297_000, 0, 1),
+    ("wiscsee_events.txt", "wiscsee", [4, 145, 1, 0], (584, 8), 526_802_630, 0, 0),
+];
 
 #[test]
 fn every_sample_is_recognised_and_read() {
@@ -56,7 +53,7 @@ fn every_sample_is_recognised_and_read() {
     for (file, format, counts, first, last_ns, fua, devices) in SAMPLES {
         let path = folder.join(file);
         let mut trace = Trace::open(path.to_str().expect("a plain path")).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(trace.format(), format, "{file}");
+        assert_eq!(trace.format().name(), format, "{file}");
         let all = read_all(&mut trace);
         let count = |op| all.iter().filter(|request| request.op == op).count();
         assert_eq!([count(Op::Read), count(Op::Write), count(Op::Trim), count(Op::Flush)], counts, "{file}");

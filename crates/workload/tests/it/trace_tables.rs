@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use ssdlab_workload::stats::TraceStats;
-use ssdlab_workload::trace::{Trace, TraceFormat};
+use ssdlab_workload::trace::Trace;
 
 use crate::shared::shared;
 
@@ -31,7 +31,7 @@ impl Check<'_> {
 fn open(folder: &std::path::Path, name: &str) -> TraceStats {
     let path = folder.join(format!("{name}.csv.zst"));
     let mut trace = Trace::open(path.to_str().expect("a plain path")).expect("the trace opens");
-    assert_eq!(trace.format(), TraceFormat::Csv);
+    assert_eq!(trace.format().name(), "csv");
     assert_eq!(trace.compression(), "zstd");
     let stats = TraceStats::of(&mut trace).expect("the trace is sound");
     let counts = trace.counts();

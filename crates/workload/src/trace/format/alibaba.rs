@@ -2,9 +2,16 @@
 
 use ssdlab_base::Op;
 
+use super::FormatSpec;
 use crate::trace::number::{stamp, uint};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    order: Order::Time,
+    time: Some(TimeColumn { column: 5, commas: true, unit_ns: 1_000 }),
+    ..FormatSpec::new("alibaba", "Alibaba block traces 2020", build)
+};
 
 const LINE: &str = "`device_id,R|W,offset,length,timestamp us`";
 

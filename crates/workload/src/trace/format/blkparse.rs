@@ -7,9 +7,18 @@
 
 use ssdlab_base::{Op, SECTOR_BYTES};
 
+use super::FormatSpec;
 use crate::trace::number::{stamp, uint};
-use crate::trace::options::{Event, Options};
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Event, Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    events: true,
+    wild_clock: true,
+    order: Order::Time,
+    time: Some(TimeColumn { column: 4, commas: false, unit_ns: 1_000_000_000 }),
+    ..FormatSpec::new("blkparse", "blkparse text", build)
+};
 
 const LINE: &str = "`major,minor cpu sequence time_s pid action RWBS sector + sectors [process]`";
 

@@ -9,9 +9,19 @@
 use ssdlab_base::{Op, SECTOR_BYTES};
 
 use super::blkparse::device_name;
+use super::{FormatSpec, Told};
 use crate::trace::number::{word16, word32, word64};
-use crate::trace::options::{Event, Options};
+use crate::trace::options::{Event, Options, Order};
 use crate::trace::record::{Decoded, Decoder, Flaw, Frame, Record};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    events: true,
+    stamps: false,
+    wild_clock: true,
+    order: Order::Time,
+    told: Told::Binary,
+    ..FormatSpec::new("blktrace", "blktrace binary", build)
+};
 
 const HEAD: usize = 48;
 /// The magic's upper three bytes and the version below.

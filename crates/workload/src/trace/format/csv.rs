@@ -10,10 +10,18 @@
 use ssdlab_base::command_set::Words;
 use ssdlab_base::{COMMAND_SETS, Op, SECTOR_BYTES, command_sets};
 
+use super::FormatSpec;
 use crate::trace::arrange::SPAN_EXPECTED;
 use crate::trace::number::{stamp, uint};
 use crate::trace::options::Options;
-use crate::trace::record::{CommandRecord, Decoded, Decoder, Flaw, Record, quote};
+use crate::trace::record::{CommandRecord, Decoded, Decoder, Flaw, Record, TimeColumn, quote};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["ssdlab"],
+    devices: false,
+    time: Some(TimeColumn { column: 1, commas: true, unit_ns: 1_000 }),
+    ..FormatSpec::new("csv", "ssdlab CSV", build)
+};
 
 /// The first line of a file.
 pub const HEADER: &str = "time_us,op,offset_bytes,length_bytes";

@@ -6,9 +6,17 @@
 
 use ssdlab_base::Op;
 
+use super::FormatSpec;
 use crate::trace::number::{hex, stamp, uint};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["etw"],
+    order: Order::Time,
+    time: Some(TimeColumn { column: 2, commas: true, unit_ns: 1_000 }),
+    ..FormatSpec::new("ms-etw", "Microsoft ETW text", build)
+};
 
 const LINE: &str = "an event such as `DiskRead, TimeStamp us, Process, ThreadID, IrpPtr, ByteOffset 0x.., IOSize 0x.., \
                     ElapsedTime, DiskNum, ...`";

@@ -8,13 +8,28 @@
 use ssdlab_base::{Nanos, Op};
 
 use super::names::Names;
+use super::{FormatSpec, Told};
 use crate::trace::number::{stamp, uint};
 use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
 
-const V2: &str = "`file action` or `file action offset length`, action one of add open close unlink read write trim \
+pub(super) static V2: FormatSpec = FormatSpec {
+    aliases: &["fio-iolog-v2"],
+    stamps: false,
+    told: Told::ByHeader,
+    ..FormatSpec::new("fio-v2", "fio iolog version 2", build_v2)
+};
+
+pub(super) static V3: FormatSpec = FormatSpec {
+    aliases: &["fio-iolog-v3"],
+    told: Told::ByHeader,
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 1_000 }),
+    ..FormatSpec::new("fio-v3", "fio iolog version 3", build_v3)
+};
+
+const LINE_V2: &str = "`file action` or `file action offset length`, action one of add open close unlink read write trim \
                   sync datasync sync_file_range wait";
-const V3: &str = "`time_us file action` or `time_us file action offset length`, action one of add open close unlink \
+const LINE_V3: &str = "`time_us file action` or `time_us file action offset length`, action one of add open close unlink \
                   read write trim sync datasync sync_file_range";
 
 struct FioIolog {
@@ -46,7 +61,7 @@ pub(super) fn build_v3(options: &Options) -> Box<dyn Decoder> {
 
 impl FioIolog {
     fn expected(&self) -> &'static str {
-        if self.version == 2 { V2 } else { V3 }
+        if self.version == 2 { LINE_V2 } else { LINE_V3 }
     }
 }
 

@@ -4,10 +4,17 @@
 
 use ssdlab_base::{Op, SECTOR_BYTES};
 
+use super::FormatSpec;
 use super::blkparse::{device, device_name};
 use crate::trace::number::{stamp, uint};
 use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["iodedup"],
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 1 }),
+    ..FormatSpec::new("fiu", "FIU IODedup", build)
+};
 
 const LINE: &str = "`time_ns pid process lba sectors R|W major minor md5`";
 

@@ -12,10 +12,43 @@
 
 use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
 
-use super::TraceFormat;
+use super::{FormatSpec, Told, TraceFormat};
 use crate::trace::number::{hex, stamp, uint};
 use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static SSDSIM: FormatSpec = FormatSpec {
+    aliases: &["mqsim"],
+    told: Told::OfManyLines,
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 1 }),
+    ..FormatSpec::new("ssdsim", "SSDSim/MQSim ASCII", ssdsim)
+};
+
+pub(super) static TRACETRACKER: FormatSpec = FormatSpec {
+    told: Told::OfManyLines,
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 100 }),
+    ..FormatSpec::new("tracetracker", "TraceTracker", tracetracker)
+};
+
+pub(super) static DISKSIM: FormatSpec = FormatSpec {
+    aliases: &["ucare"],
+    told: Told::OfManyLines,
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 1_000_000 }),
+    ..FormatSpec::new("disksim", "DiskSim ASCII", disksim)
+};
+
+pub(super) static DISKSIM_PAGES: FormatSpec = FormatSpec {
+    told: Told::OfManyLines,
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 1_000_000 }),
+    ..FormatSpec::new("disksim-pages", "DiskSim ASCII with lengths in 4 KB pages", disksim_pages)
+};
+
+pub(super) static LINNOS: FormatSpec = FormatSpec {
+    aliases: &["heimdall"],
+    told: Told::OfManyLines,
+    time: Some(TimeColumn { column: 1, commas: false, unit_ns: 1_000_000 }),
+    ..FormatSpec::new("linnos", "LinnOS/Heimdall replay input", linnos)
+};
 
 const MS: u64 = 1_000_000;
 
@@ -157,18 +190,18 @@ pub(in crate::trace) fn recognise(lines: &[&[u8]]) -> Option<(TraceFormat, Vec<S
     let (format, other) = if fractions > 0 {
         if bytes == seen {
             let why = "addresses and lengths are multiples of 512, so bytes";
-            (TraceFormat::Linnos, (seen < 8).then_some((why, "disksim")))
+            (TraceFormat(&LINNOS), (seen < 8).then_some((why, "disksim")))
         } else if tabs && mostly_partial {
             let why = "tabs, and lengths mostly no multiples of 8, so 4 KB pages";
-            (TraceFormat::DisksimPages, Some((why, "disksim with lengths in sectors")))
+            (TraceFormat(&DISKSIM_PAGES), Some((why, "disksim with lengths in sectors")))
         } else {
             let pages = mostly_partial.then_some(("lengths taken as sectors", "disksim-pages"));
-            (TraceFormat::Disksim, pages)
+            (TraceFormat(&DISKSIM), pages)
         }
     } else if tabs {
-        (TraceFormat::TraceTracker, Some(("whole times between tabs", "ssdsim")))
+        (TraceFormat(&TRACETRACKER), Some(("whole times between tabs", "ssdsim")))
     } else {
-        (TraceFormat::Ssdsim, None)
+        (TraceFormat(&SSDSIM), None)
     };
     let mut notes: Vec<String> = other
         .map(|(why, other)| {

@@ -6,9 +6,18 @@
 
 use ssdlab_base::Op;
 
+use super::FormatSpec;
 use crate::trace::number::{is_decimal, stamp, uint};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["linnos-result"],
+    devices: false,
+    order: Order::Time,
+    time: Some(TimeColumn { column: 6, commas: true, unit_ns: 1_000_000 }),
+    ..FormatSpec::new("flashnet", "FlashNet/LinnOS replay log", build)
+};
 
 const LINE: &str = "`time ms,latency us,1|0,length,offset,submit time ms,returned bytes`";
 

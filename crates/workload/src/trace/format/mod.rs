@@ -1,6 +1,6 @@
 //! The trace formats, one file for each.
 //!
-//! To add one: a file with a [`Decoder`], a variant here, and a line in [`TraceFormat::spec`].
+//! To add one: a file with a [`Decoder`] and a [`FormatSpec`], and its line in [`FORMATS`].
 
 mod alibaba;
 mod blkparse;
@@ -15,13 +15,15 @@ mod msr;
 mod names;
 mod spc;
 mod systor17;
+#[cfg(test)]
+mod template;
 mod tencent;
 mod vscsi;
 mod wiscsee;
 
 use std::fmt;
 
-use super::options::{Options, Order};
+use super::options::{Event, Options, Order};
 use super::record::{Build, Decoder, TimeColumn};
 use crate::WorkloadError;
 
@@ -30,63 +32,64 @@ pub use csv::HEADER as CSV_HEADER;
 pub(super) use five_columns::recognise as recognise_five_columns;
 pub(super) use vscsi::version as vscsi_version;
 
+/// Every format, in the order in which recognition prefers them.
+const FORMATS: &[TraceFormat] = &[
+    TraceFormat(&csv::FORMAT),
+    TraceFormat(&msr::FORMAT),
+    TraceFormat(&etw::FORMAT),
+    TraceFormat(&spc::FORMAT),
+    TraceFormat(&five_columns::SSDSIM),
+    TraceFormat(&five_columns::TRACETRACKER),
+    TraceFormat(&five_columns::DISKSIM),
+    TraceFormat(&five_columns::DISKSIM_PAGES),
+    TraceFormat(&five_columns::LINNOS),
+    TraceFormat(&flashnet::FORMAT),
+    TraceFormat(&fiu::FORMAT),
+    TraceFormat(&blkparse::FORMAT),
+    TraceFormat(&blktrace::FORMAT),
+    TraceFormat(&fio_iolog::V2),
+    TraceFormat(&fio_iolog::V3),
+    TraceFormat(&systor17::FORMAT),
+    TraceFormat(&tencent::FORMAT),
+    TraceFormat(&alibaba::FORMAT),
+    TraceFormat(&vscsi::FORMAT),
+    TraceFormat(&vscsi::CSV),
+    TraceFormat(&wiscsee::FORMAT),
+    #[cfg(test)]
+    TraceFormat(&template::FORMAT),
+];
+
 /// A format that traces are read in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TraceFormat {
-    /// ssdlab's own CSV.
-    Csv,
-    /// Microsoft event tracing (ETW) as text.
-    MsEtw,
-    /// MSR Cambridge.
-    Msr,
-    /// UMass and SPC.
-    Spc,
-    /// SSDSim and MQSim ASCII.
-    Ssdsim,
-    /// TraceTracker.
-    TraceTracker,
-    /// DiskSim ASCII, and the UCARE Microsoft traces.
-    Disksim,
-    /// DiskSim ASCII as FlashSim forks write it, lengths in 4 KB pages.
-    DisksimPages,
-    /// LinnOS and Heimdall replay input.
-    Linnos,
-    /// FlashNet and LinnOS replay log.
-    Flashnet,
-    /// FIU IODedup.
-    Fiu,
-    /// blkparse's default text.
-    Blkparse,
-    /// blktrace's binary.
-    Blktrace,
-    /// fio iolog version 2.
-    FioV2,
-    /// fio iolog version 3.
-    FioV3,
-    /// SYSTOR '17.
-    Systor17,
-    /// Tencent CBS.
-    Tencent,
-    /// Alibaba block traces 2020.
-    Alibaba,
-    /// CloudPhysics vscsi binary.
-    Vscsi,
-    /// libCacheSim's dump of a vscsi trace.
-    VscsiCsv,
-    /// WiscSee events.
-    Wiscsee,
+#[derive(Clone, Copy)]
+pub struct TraceFormat(&'static FormatSpec);
+
+/// How a trace of a format is told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// By how many of its lines the format's decoder takes.
+    ByLines,
+    /// By a first line that no other format has.
+    ByHeader,
+    /// Among the formats of five columns, by rules over many lines.
+    OfManyLines,
+    /// By a magic number: it is no text.
+    Binary,
 }
 
 /// What the rest of the reader has to know of a format.
 pub(super) struct FormatSpec {
+    /// What `format=` takes.
     pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
+    /// The format in words.
     pub(super) title: &'static str,
     pub(super) build: Build,
     /// Whether one file can hold requests to several devices.
     pub(super) devices: bool,
     /// Whether an event of a request's life has to be chosen.
     pub(super) events: bool,
+    /// The event that counts, where the format has no other one.
+    pub(super) only_event: Option<Event>,
     /// Whether `time=` has a meaning.
     pub(super) stamps: bool,
     /// Whether stamps of a wild clock are known to occur.
@@ -94,177 +97,69 @@ pub(super) struct FormatSpec {
     pub(super) order: Order,
     /// Where its lines have their times; nothing for binary formats and those without stamps.
     pub(super) time: Option<TimeColumn>,
+    pub(super) told: Told,
 }
 
-impl TraceFormat {
-    /// Every format, in the order in which recognition prefers them.
-    pub const ALL: [TraceFormat; 21] = [
-        TraceFormat::Csv,
-        TraceFormat::Msr,
-        TraceFormat::MsEtw,
-        TraceFormat::Spc,
-        TraceFormat::Ssdsim,
-        TraceFormat::TraceTracker,
-        TraceFormat::Disksim,
-        TraceFormat::DisksimPages,
-        TraceFormat::Linnos,
-        TraceFormat::Flashnet,
-        TraceFormat::Fiu,
-        TraceFormat::Blkparse,
-        TraceFormat::Blktrace,
-        TraceFormat::FioV2,
-        TraceFormat::FioV3,
-        TraceFormat::Systor17,
-        TraceFormat::Tencent,
-        TraceFormat::Alibaba,
-        TraceFormat::Vscsi,
-        TraceFormat::VscsiCsv,
-        TraceFormat::Wiscsee,
-    ];
-
-    pub(super) fn spec(self) -> FormatSpec {
-        let base = |name, title, build: Build| FormatSpec {
+impl FormatSpec {
+    /// Lines of text in the order of the file, with stamps, of several devices.
+    const fn new(name: &'static str, title: &'static str, build: Build) -> FormatSpec {
+        FormatSpec {
             name,
             aliases: &[],
             title,
             build,
             devices: true,
             events: false,
+            only_event: None,
             stamps: true,
             wild_clock: false,
             order: Order::File,
-            time: self.time_column(),
-        };
-        match self {
-            TraceFormat::Csv => {
-                FormatSpec { devices: false, aliases: &["ssdlab"], ..base("csv", "ssdlab CSV", csv::build) }
-            }
-            TraceFormat::MsEtw => {
-                FormatSpec { order: Order::Time, aliases: &["etw"], ..base("ms-etw", "Microsoft ETW text", etw::build) }
-            }
-            TraceFormat::Msr => FormatSpec {
-                order: Order::Time,
-                aliases: &["msr-cambridge"],
-                ..base("msr", "MSR Cambridge", msr::build)
-            },
-            TraceFormat::Spc => FormatSpec { aliases: &["umass"], ..base("spc", "UMass/SPC", spc::build) },
-            TraceFormat::Ssdsim => {
-                FormatSpec { aliases: &["mqsim"], ..base("ssdsim", "SSDSim/MQSim ASCII", five_columns::ssdsim) }
-            }
-            TraceFormat::TraceTracker => base("tracetracker", "TraceTracker", five_columns::tracetracker),
-            TraceFormat::Disksim => {
-                FormatSpec { aliases: &["ucare"], ..base("disksim", "DiskSim ASCII", five_columns::disksim) }
-            }
-            TraceFormat::DisksimPages => {
-                base("disksim-pages", "DiskSim ASCII with lengths in 4 KB pages", five_columns::disksim_pages)
-            }
-            TraceFormat::Linnos => FormatSpec {
-                aliases: &["heimdall"],
-                ..base("linnos", "LinnOS/Heimdall replay input", five_columns::linnos)
-            },
-            TraceFormat::Flashnet => FormatSpec {
-                devices: false,
-                order: Order::Time,
-                aliases: &["linnos-result"],
-                ..base("flashnet", "FlashNet/LinnOS replay log", flashnet::build)
-            },
-            TraceFormat::Fiu => FormatSpec { aliases: &["iodedup"], ..base("fiu", "FIU IODedup", fiu::build) },
-            TraceFormat::Blkparse => FormatSpec {
-                events: true,
-                wild_clock: true,
-                order: Order::Time,
-                ..base("blkparse", "blkparse text", blkparse::build)
-            },
-            TraceFormat::Blktrace => FormatSpec {
-                events: true,
-                stamps: false,
-                wild_clock: true,
-                order: Order::Time,
-                ..base("blktrace", "blktrace binary", blktrace::build)
-            },
-            TraceFormat::FioV2 => FormatSpec {
-                stamps: false,
-                aliases: &["fio-iolog-v2"],
-                ..base("fio-v2", "fio iolog version 2", fio_iolog::build_v2)
-            },
-            TraceFormat::FioV3 => {
-                FormatSpec { aliases: &["fio-iolog-v3"], ..base("fio-v3", "fio iolog version 3", fio_iolog::build_v3) }
-            }
-            TraceFormat::Systor17 => {
-                FormatSpec { order: Order::Time, ..base("systor17", "SYSTOR '17", systor17::build) }
-            }
-            TraceFormat::Tencent => FormatSpec { order: Order::Time, ..base("tencent", "Tencent CBS", tencent::build) },
-            TraceFormat::Alibaba => {
-                FormatSpec { order: Order::Time, ..base("alibaba", "Alibaba block traces 2020", alibaba::build) }
-            }
-            TraceFormat::Vscsi => FormatSpec {
-                devices: false,
-                stamps: false,
-                order: Order::Time,
-                aliases: &["cloudphysics"],
-                ..base("vscsi", "CloudPhysics vscsi binary", vscsi::build)
-            },
-            TraceFormat::VscsiCsv => {
-                FormatSpec { devices: false, ..base("vscsi-csv", "vscsi as libCacheSim's CSV", vscsi::build_csv) }
-            }
-            TraceFormat::Wiscsee => FormatSpec {
-                devices: false,
-                events: true,
-                order: Order::Time,
-                ..base("wiscsee", "WiscSee events", wiscsee::build)
-            },
+            time: None,
+            told: Told::ByLines,
         }
     }
+}
 
-    fn time_column(self) -> Option<TimeColumn> {
-        const US: u64 = 1_000;
-        const MS: u64 = 1_000_000;
-        const S: u64 = 1_000_000_000;
-        let (column, commas, unit_ns) = match self {
-            TraceFormat::Blktrace | TraceFormat::Vscsi | TraceFormat::FioV2 => return None,
-            TraceFormat::Csv => (1, true, US),
-            TraceFormat::Msr => (1, true, 100),
-            TraceFormat::MsEtw => (2, true, US),
-            TraceFormat::Spc => (5, true, S),
-            TraceFormat::Ssdsim => (1, false, 1),
-            TraceFormat::TraceTracker => (1, false, 100),
-            TraceFormat::Disksim | TraceFormat::DisksimPages | TraceFormat::Linnos => (1, false, MS),
-            TraceFormat::Flashnet => (6, true, MS),
-            TraceFormat::Fiu => (1, false, 1),
-            TraceFormat::Blkparse => (4, false, S),
-            TraceFormat::FioV3 => (1, false, US),
-            TraceFormat::Systor17 | TraceFormat::Tencent => (1, true, S),
-            TraceFormat::Alibaba => (5, true, US),
-            TraceFormat::VscsiCsv => (2, true, S),
-            TraceFormat::Wiscsee => (6, false, S),
-        };
-        Some(TimeColumn { column, commas, unit_ns })
+impl TraceFormat {
+    /// Microsoft event tracing (ETW) as text.
+    pub(super) const MS_ETW: TraceFormat = TraceFormat(&etw::FORMAT);
+    /// ssdlab's own CSV.
+    pub(super) const CSV: TraceFormat = TraceFormat(&csv::FORMAT);
+    /// blktrace's binary.
+    pub(super) const BLKTRACE: TraceFormat = TraceFormat(&blktrace::FORMAT);
+    /// CloudPhysics vscsi binary.
+    pub(super) const VSCSI: TraceFormat = TraceFormat(&vscsi::FORMAT);
+    /// fio iologs, version 2 and 3.
+    pub(super) const FIO_V2: TraceFormat = TraceFormat(&fio_iolog::V2);
+    pub(super) const FIO_V3: TraceFormat = TraceFormat(&fio_iolog::V3);
+
+    /// Every format, in the order in which recognition prefers them.
+    pub fn all() -> impl Iterator<Item = TraceFormat> {
+        FORMATS.iter().copied()
+    }
+
+    pub(super) const fn spec(self) -> &'static FormatSpec {
+        self.0
     }
 
     /// The name that `format=` takes.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         self.spec().name
     }
 
     /// The format in words.
-    pub fn title(self) -> &'static str {
+    pub const fn title(self) -> &'static str {
         self.spec().title
     }
 
     /// The format of that name, or an error that lists them all.
     pub fn named(name: &str) -> Result<TraceFormat, WorkloadError> {
-        TraceFormat::ALL
-            .into_iter()
-            .find(|format| format.name() == name || format.spec().aliases.contains(&name))
-            .ok_or_else(|| {
-                let names = TraceFormat::ALL.map(TraceFormat::name).join(", ");
+        TraceFormat::all().find(|format| format.name() == name || format.spec().aliases.contains(&name)).ok_or_else(
+            || {
+                let names = TraceFormat::all().map(TraceFormat::name).collect::<Vec<_>>().join(", ");
                 WorkloadError(format!("format=: found `{name}`, expected one of {names}"))
-            })
-    }
-
-    /// Whether the format is lines of text.
-    pub(super) fn is_text(self) -> bool {
-        !matches!(self, TraceFormat::Blktrace | TraceFormat::Vscsi)
+            },
+        )
     }
 
     pub(super) fn decoder(self, options: &Options) -> Box<dyn Decoder> {
@@ -290,8 +185,55 @@ impl TraceFormat {
     }
 }
 
+impl PartialEq for TraceFormat {
+    fn eq(&self, other: &TraceFormat) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for TraceFormat {}
+
+impl fmt::Debug for TraceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl fmt::Display for TraceFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use ssdlab_base::Op;
+
+    use crate::trace::Trace;
+
+    #[test]
+    fn a_trace_in_the_format_of_the_template_is_recognised_and_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.txt");
+        fs::write(&path, "# two requests\nW 8 16 100\nR 24 8 350\n").expect("a file");
+        let mut trace = Trace::open(path.to_str().expect("a plain path")).expect("a trace");
+        assert_eq!(trace.format().name(), "template");
+        let (mut found, mut requests) = (Vec::new(), Vec::new());
+        while trace.read(&mut requests).expect("it is sound") > 0 {
+            found.extend(requests.iter().map(|one| (one.op, one.sector, one.sectors, one.at.0)));
+        }
+        assert_eq!(found, [(Op::Write, 8, 16, 0), (Op::Read, 24, 8, 250_000)]);
+        fs::write(&path, "W 8 16 100\nX 24 8 350\n").expect("a file");
+        let mut trace = Trace::open(&format!("format=template:{}", path.display())).expect("a trace");
+        let error = loop {
+            match trace.read(&mut requests) {
+                Ok(0) => panic!("a line is wrong"),
+                Ok(_) => {}
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("R|W sector sectors time_us") && error.contains(":2"), "{error}");
     }
 }

@@ -2,10 +2,18 @@
 
 use ssdlab_base::Op;
 
+use super::FormatSpec;
 use super::names::Names;
 use crate::trace::number::{stamp, uint};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["msr-cambridge"],
+    order: Order::Time,
+    time: Some(TimeColumn { column: 1, commas: true, unit_ns: 100 }),
+    ..FormatSpec::new("msr", "MSR Cambridge", build)
+};
 
 const LINE: &str = "`Timestamp,Hostname,DiskNumber,Read|Write,Offset,Size,ResponseTime`";
 

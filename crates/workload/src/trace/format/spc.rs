@@ -2,9 +2,16 @@
 
 use ssdlab_base::{Op, SECTOR_BYTES};
 
+use super::FormatSpec;
 use crate::trace::number::{stamp, uint};
 use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["umass"],
+    time: Some(TimeColumn { column: 5, commas: true, unit_ns: 1_000_000_000 }),
+    ..FormatSpec::new("spc", "UMass/SPC", build)
+};
 
 const LINE: &str = "`ASU,LBA,Size,r|w,Timestamp s`, LBA in 512-byte sectors and Size in bytes";
 

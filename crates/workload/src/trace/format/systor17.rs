@@ -4,9 +4,16 @@
 
 use ssdlab_base::Op;
 
+use super::FormatSpec;
 use crate::trace::number::{stamp, uint};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    order: Order::Time,
+    time: Some(TimeColumn { column: 1, commas: true, unit_ns: 1_000_000_000 }),
+    ..FormatSpec::new("systor17", "SYSTOR '17", build)
+};
 
 const LINE: &str = "`Timestamp,Response,R|W,LUN,Offset,Size`";
 

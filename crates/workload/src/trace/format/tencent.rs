@@ -2,9 +2,16 @@
 
 use ssdlab_base::{Op, SECTOR_BYTES};
 
+use super::FormatSpec;
 use crate::trace::number::{stamp, uint};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    order: Order::Time,
+    time: Some(TimeColumn { column: 1, commas: true, unit_ns: 1_000_000_000 }),
+    ..FormatSpec::new("tencent", "Tencent CBS", build)
+};
 
 const LINE: &str = "`Timestamp,Offset,Size,0|1,VolumeID`, offset and size in 512-byte sectors";
 

@@ -10,9 +10,25 @@
 
 use ssdlab_base::{Op, SECTOR_BYTES};
 
+use super::{FormatSpec, Told};
 use crate::trace::number::{hex, stamp, uint, word16, word32, word64};
-use crate::trace::options::Options;
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Frame, Record};
+use crate::trace::options::{Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Frame, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    aliases: &["cloudphysics"],
+    devices: false,
+    stamps: false,
+    order: Order::Time,
+    told: Told::Binary,
+    ..FormatSpec::new("vscsi", "CloudPhysics vscsi binary", build)
+};
+
+pub(super) static CSV: FormatSpec = FormatSpec {
+    devices: false,
+    time: Some(TimeColumn { column: 2, commas: true, unit_ns: 1_000_000_000 }),
+    ..FormatSpec::new("vscsi-csv", "vscsi as libCacheSim's CSV", build_csv)
+};
 
 const LINE: &str = "`version,time s,SCSI command in hex,size bytes,lbn`";
 

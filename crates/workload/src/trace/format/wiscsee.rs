@@ -4,9 +4,19 @@
 
 use ssdlab_base::Op;
 
+use super::FormatSpec;
 use crate::trace::number::{is_decimal, stamp, uint};
-use crate::trace::options::{Event, Options};
-use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record};
+use crate::trace::options::{Event, Options, Order};
+use crate::trace::record::{Columns, Decoded, Decoder, Flaw, Record, TimeColumn};
+
+pub(super) static FORMAT: FormatSpec = FormatSpec {
+    devices: false,
+    events: true,
+    only_event: Some(Event::Dispatch),
+    order: Order::Time,
+    time: Some(TimeColumn { column: 6, commas: false, unit_ns: 1_000_000_000 }),
+    ..FormatSpec::new("wiscsee", "WiscSee events", build)
+};
 
 const LINE: &str = "`pid D|C read|write|discard|flush offset length time_s latency True|False`";
 
