@@ -71,6 +71,11 @@ impl AnswersBelow {
         answer
     }
 
+    /// Whether the device had none.
+    pub fn is_empty(&self) -> bool {
+        self.0.len() == 0
+    }
+
     /// Every completion had its turn.
     ///
     /// # Panics

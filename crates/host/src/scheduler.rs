@@ -206,7 +206,7 @@ impl Layer for Scheduler {
             command.cells = part.cells.as_ref().map_or(Vec::new(), |cells| cells[from..to].to_vec());
             command.path.clone_from(&part.path);
             // What has an answer is never joined.
-            command.answer = part.answer.take().map(Box::new);
+            command.answer = part.answer.take();
             self.io.answer_in_order(slot, completion.status, completion.order * PARTS_MAX + index);
         }
     }

@@ -23,9 +23,9 @@ pub(crate) struct Ended<P> {
     /// What it read, where contents are kept.
     pub(crate) cells: Option<Vec<u8>>,
     /// The answer of a command of a set, if it has one.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<Box<Answer>>,
     /// What it waited for, where that is recorded.
-    pub(crate) path: Option<Path>,
+    pub(crate) path: Option<Box<Path>>,
 }
 
 /// A device and what is in it.
@@ -270,7 +270,12 @@ impl<P> Array<P> {
             // What was read stands in the order of the completions.
             let mut read = std::mem::take(below.device.read_data());
             let mut cells_read = read.drain(..).peekable();
-            let mut answers = AnswersBelow::take(&mut *below.device);
+            let has_answers = completions.iter().any(|completion| completion.has_answer);
+            debug_assert!(
+                has_answers || AnswersBelow::take(&mut *below.device).is_empty(),
+                "an answer belongs to a completion"
+            );
+            let mut answers = has_answers.then(|| AnswersBelow::take(&mut *below.device));
             below.device.take_paths(&mut self.paths);
             let mut paths = self.paths.drain(..);
             for mut completion in completions.drain(..) {
@@ -282,11 +287,15 @@ impl<P> Array<P> {
                 below.in_flight -= 1;
                 self.sent.add(&request);
                 let cells = cells_read.next_if(|(tag, _)| *tag == completion.tag).map(|(_, cells)| cells);
-                let answer = answers.of(&completion);
-                to.push(Ended { device: index, purpose, request, completion, cells, answer, path: paths.next() });
+                // Few commands have these, and each is moved often.
+                let answer = answers.as_mut().and_then(|answers| answers.of(&completion)).map(Box::new);
+                let path = paths.next().map(Box::new);
+                to.push(Ended { device: index, purpose, request, completion, cells, answer, path });
             }
             assert!(cells_read.next().is_none(), "what was read belongs to a completion that succeeded");
-            answers.end();
+            if let Some(answers) = answers {
+                answers.end();
+            }
             drop((paths, cells_read));
             // The allocations go back: the device fills them again.
             *below.device.completions() = completions;

@@ -30,7 +30,7 @@ pub(crate) struct Command<S> {
     /// The device's answer to a command of its set.
     pub(crate) answer: Option<Box<Answer>>,
     /// Of the part that ended last.
-    pub(crate) path: Option<Path>,
+    pub(crate) path: Option<Box<Path>>,
     pub(crate) waits: Waits,
     /// Where the parts of a read that was split begin in it, in sectors.
     pub(crate) parts: Vec<u64>,
@@ -44,7 +44,7 @@ impl<S> Command<S> {
     }
 
     /// Notes how a part of it ended, and what it waited for.
-    pub(crate) fn note(&mut self, status: Status, path: Option<Path>) {
+    pub(crate) fn note(&mut self, status: Status, path: Option<Box<Path>>) {
         self.path = path.or(self.path.take());
         if status != Status::Success {
             self.status = status;
@@ -127,6 +127,7 @@ impl<P, S: Default> Io<P, S> {
     }
 
     /// Puts a command among those that have not ended.
+    #[inline]
     pub(crate) fn add(&mut self, request: Request, extent: Request, cells: Vec<u8>, words: Vec<u64>) -> u32 {
         let number = self.next_number();
         self.commands.put(Command {
@@ -207,6 +208,7 @@ impl<P, S> Io<P, S> {
     }
 
     /// A command is over. Nothing is answered.
+    #[inline]
     pub(crate) fn retire(&mut self, slot: u32) -> Command<S> {
         let command = self.commands.take(slot);
         self.overlaps.remove(command.number, &command.extent);
@@ -228,7 +230,7 @@ impl<P, S> Io<P, S> {
             self.read_data.push((request.tag, command.cells));
         }
         if self.array.records_paths() {
-            self.paths.push(path_of(&request, &command.waits, command.path.as_ref(), self.array.now()));
+            self.paths.push(path_of(&request, &command.waits, command.path.as_deref(), self.array.now()));
         }
         self.end(&request, status, order, command.answer);
         command.state
@@ -238,7 +240,9 @@ impl<P, S> Io<P, S> {
         self.outstanding -= 1;
         self.taken.add(request);
         let has_answer = answer.is_some();
-        self.answers.extend(answer.map(|answer| Answer { tag: request.tag, ..*answer }));
+        if let Some(answer) = answer {
+            self.answers.push(Answer { tag: request.tag, ..*answer });
+        }
         self.completions.push(Completion { has_answer, ..completion(request, status, self.array.now(), order) });
     }
 

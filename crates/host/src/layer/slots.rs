@@ -12,6 +12,7 @@ impl<T> Slots<T> {
         Slots { things: Vec::new(), free: Vec::new() }
     }
 
+    #[inline]
     pub(crate) fn put(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(number) => {
@@ -43,6 +44,7 @@ impl<T> Slots<T> {
         (0..).zip(&mut self.things).filter_map(|(number, thing)| Some((number, thing.as_mut()?)))
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, number: u32) -> T {
         self.free.push(number);
         self.things[number as usize].take().expect("it ends once")

@@ -207,7 +207,7 @@ impl Restoring {
     pub(super) fn log_part_ended(&mut self, slot: u32, status: Status, path: Option<&Path>) {
         let is_refused = !matches!(status, Status::Success | Status::Aborted);
         let command = self.io.command(slot);
-        command.note(if is_refused { Status::Success } else { status }, path.cloned());
+        command.note(if is_refused { Status::Success } else { status }, path.cloned().map(Box::new));
         command.state.was_refused |= is_refused;
         self.one_less(slot);
     }
@@ -257,6 +257,6 @@ impl Restoring {
     /// What a command waited for last.
     pub(super) fn waited_for(&mut self, slot: u32, path: Option<&Path>) {
         let command = self.io.command(slot);
-        command.note(Status::Success, path.cloned());
+        command.note(Status::Success, path.cloned().map(Box::new));
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Commit {
     /// Commands below that have not ended.
     left: u32,
     status: Status,
-    path: Option<Path>,
+    path: Option<Box<Path>>,
 }
 
 impl Restoring {
@@ -231,7 +231,7 @@ impl Restoring {
         }
         self.has_ended = true;
         for slot in waiters {
-            self.waited_for(slot, path.as_ref());
+            self.waited_for(slot, path.as_deref());
             self.answer(slot, status);
         }
     }

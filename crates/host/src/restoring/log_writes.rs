@@ -129,7 +129,7 @@ impl Restoring {
         }
         self.counts.log_writes_refused += u64::from(!matches!(status, Status::Success | Status::Aborted));
         for slot in pack.commands {
-            self.log_part_ended(slot, status, part.path.as_ref());
+            self.log_part_ended(slot, status, part.path.as_deref());
         }
     }
 

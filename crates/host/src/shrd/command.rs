@@ -219,7 +219,7 @@ impl Shrd {
     pub(super) fn pack_ended(&mut self, slot: u32, status: Status, path: Option<&Path>) {
         let command = self.io.command(slot);
         let is_refused = !matches!(status, Status::Success | Status::Aborted);
-        command.note(if is_refused { Status::Success } else { status }, path.cloned());
+        command.note(if is_refused { Status::Success } else { status }, path.cloned().map(Box::new));
         if is_refused {
             command.state.was_refused = true;
             if command.state.next == Next::Answer {

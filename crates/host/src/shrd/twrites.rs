@@ -152,7 +152,7 @@ impl Shrd {
         self.twrites_in_flight -= 1;
         self.counts.twrites_refused += u64::from(!matches!(status, Status::Success | Status::Aborted));
         for slot in twrite.pack.commands {
-            self.pack_ended(slot, status, part.path.as_ref());
+            self.pack_ended(slot, status, part.path.as_deref());
         }
     }
 }
