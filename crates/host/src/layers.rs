@@ -67,7 +67,7 @@ pub trait LayerConfig: Debug + Send + Sync {
         String::new()
     }
 
-    /// The command sets of which the drives below it have to know one; none where it sends block I/O, or what it is sent.
+    /// The command sets that the layer can use: each drive below has one of them. None if the layer sends block I/O, or what it is sent.
     fn commands(&self) -> &'static [&'static CommandSet] {
         &[]
     }

@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use rand::RngExt;
-use ssdlab_base::{Nanos, Op, Request, Rng, rng};
+use ssdlab_base::{Op, Request, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
 
 use crate::configs;
-use crate::driver::{assert_checks, submit};
+use crate::driver::{assert_checks, run_out, submit};
 
 /// Drives to choose from.
 const DRIVES: u8 = 64;
@@ -39,16 +39,8 @@ fn send(drive: &mut Drive, rng: &mut Rng, requests: u32) {
             _ => Op::Write,
         };
         submit(drive, &Request { tag, ..Request::new(op, sector, length) }, 0);
-        drain(drive);
+        run_out(drive);
     }
-}
-
-fn drain(drive: &mut Drive) {
-    while drive.outstanding() > 0 {
-        assert!(drive.run_to_completion(Nanos::MAX), "an outstanding command ends");
-        drive.completions().clear();
-    }
-    drive.completions().clear();
 }
 
 fn options(seed: u8) -> Options {
@@ -73,7 +65,7 @@ fn kept(seed: u8) -> Kept {
     let mut checkpoint = Vec::new();
     let has_checkpoint = drive.checkpoint(&mut checkpoint).is_ok();
     drive.submit(&Request::new(Op::Flush, 0, 0));
-    drain(drive);
+    run_out(drive);
     let mut saved = Vec::new();
     // A tiny drive may be full of records of trims, with units left in its buffer.
     let _ = drive.save(&mut saved);

@@ -41,6 +41,18 @@ pub fn drain(drive: &mut Drive, journal: &mut Journal) {
     collect(drive, journal);
 }
 
+/// Runs until nothing is outstanding, and drops what has completed.
+///
+/// # Panics
+/// A command never completes.
+pub fn run_out(drive: &mut Drive) {
+    while drive.outstanding() > 0 {
+        assert!(drive.run_to_completion(Nanos::MAX), "{} commands never complete", drive.outstanding());
+        drive.completions().clear();
+    }
+    drive.completions().clear();
+}
+
 /// Takes completions and data out of the drive.
 pub fn collect(drive: &mut Drive, journal: &mut Journal) {
     let mut completions = std::mem::take(drive.completions());

@@ -424,7 +424,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Puts back the states of superblocks, of which the design has counted what is valid.
+    /// Puts back the states of superblocks. The design has counted the valid units in them before.
     fn adopt_blocks(&mut self, controller: &Controller) -> io::Result<()> {
         for (superblock, state) in (0..).zip(&controller.states) {
             if !self.state_fits(superblock, *state, controller.sequence) {

@@ -5,18 +5,10 @@ use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options};
 use ssdlab_flash::Contents;
 use ssdlab_torture::configs;
-use ssdlab_torture::driver::{assert_checks, settle, submit};
+use ssdlab_torture::driver::{assert_checks, run_out, settle, submit};
 use ssdlab_torture::seeds::{campaign, tell};
 
 const CONTENTS: Contents = Contents::Nothing;
-
-fn drain(drive: &mut Drive) {
-    while drive.outstanding() > 0 {
-        assert!(drive.run_to_completion(Nanos::MAX));
-        drive.completions().clear();
-    }
-    drive.completions().clear();
-}
 
 fn age(drive: &mut Drive, rng: &mut Rng, requests: u64) {
     let sectors = drive.user_sectors();
@@ -34,10 +26,10 @@ fn age(drive: &mut Drive, rng: &mut Rng, requests: u64) {
             drive.completions().clear();
         }
     }
-    drain(drive);
+    run_out(drive);
     // Only what has completed is covered.
     submit(drive, &Request::new(Op::Flush, 0, 0), 0);
-    drain(drive);
+    run_out(drive);
     settle(drive);
 }
 

@@ -326,25 +326,8 @@ impl Layer for Restoring {
     }
 
     fn mapped(&self, sector: u64, end: u64) -> (bool, u64) {
-        let (per_unit, end) = (self.layout.per_unit, end.min(self.layout.sectors));
-        let run = |from: u64| {
-            let unit = (from / per_unit) as u32;
-            let last = end.div_ceil(per_unit) as u32;
-            if self.table.place_of(unit).is_some() {
-                return (true, end.min(u64::from(self.table.next(unit, last, false)) * per_unit));
-            }
-            let home = end.min(u64::from(self.table.next(unit, last, true)) * per_unit);
-            self.io.array.device(0).mapped_run(from, home)
-        };
-        let (is_mapped, mut to) = run(sector);
-        while to < end {
-            let (next_is_mapped, next) = run(to);
-            if next_is_mapped != is_mapped {
-                break;
-            }
-            to = next;
-        }
-        (is_mapped, to)
+        let below = |from, to| self.io.array.device(0).mapped_run(from, to);
+        self.table.mapped_run(self.layout.per_unit, sector, end.min(self.layout.sectors), below)
     }
 
     /// Until a flush the table is in the host's memory alone, whatever the device below has.

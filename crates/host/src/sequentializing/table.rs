@@ -79,6 +79,32 @@ impl RedirectionTable {
         (from..end).find(|unit| self.places.contains_key(unit) == redirected).unwrap_or(end)
     }
 
+    /// Whether a sector holds data, and the first sector up to `end` from which on that is different: what is in the log does, the rest
+    /// is as `below` says, from a sector up to another. A unit has `per_unit` sectors.
+    pub(crate) fn mapped_run(
+        &self,
+        per_unit: u64,
+        sector: u64,
+        end: u64,
+        below: impl Fn(u64, u64) -> (bool, u64),
+    ) -> (bool, u64) {
+        let run = |from: u64| {
+            let (unit, last) = ((from / per_unit) as u32, end.div_ceil(per_unit) as u32);
+            let is_redirected = self.place_of(unit).is_some();
+            let to = end.min(u64::from(self.next(unit, last, !is_redirected)) * per_unit);
+            if is_redirected { (true, to) } else { below(from, to) }
+        };
+        let (is_mapped, mut to) = run(sector);
+        while to < end {
+            let (next_is_mapped, next) = run(to);
+            if next_is_mapped != is_mapped {
+                break;
+            }
+            to = next;
+        }
+        (is_mapped, to)
+    }
+
     /// Nothing is in the log.
     pub(crate) fn clear(&mut self) {
         self.units.fill(NOTHING);

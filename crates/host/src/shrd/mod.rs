@@ -26,7 +26,7 @@ use ssdlab_base::command_sets::shrd::{MOST_ENTRIES, RESTORE, SHRD};
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::Status;
 
-use crate::layer::{Array, Ended, Io, Layer, Overlaps, Slots, Turn, widened};
+use crate::layer::{Array, Ended, Io, Layer, Overlaps, Slots, Turn};
 use crate::seeded::{LayerBug, seeded};
 use crate::sequentializing::{Pack, Packing, Reason, RedirectionTable, Ring};
 use crate::{CommandList, Device, LayerError, LayerKind, LayerMetrics, Loss};
@@ -240,7 +240,12 @@ impl Layer for Shrd {
 
     /// Whole units: the drive may carry out what it has at once in another order, since it has several queues.
     fn extent(&self, request: &Request) -> Request {
-        widened(request, self.per_unit)
+        if request.sectors == 0 {
+            return *request;
+        }
+        let units = self.units_of(request);
+        let (sector, sectors) = (u64::from(units.start) << self.unit_shift, (units.len() as u64) << self.unit_shift);
+        Request { sector, sectors, ..*request }
     }
 
     fn start(&mut self, slot: u32, _: Turn) {
@@ -285,23 +290,7 @@ impl Layer for Shrd {
     }
 
     fn mapped(&self, sector: u64, end: u64) -> (bool, u64) {
-        let run = |from: u64| {
-            let (unit, last) = ((from >> self.unit_shift) as u32, self.units_up_to(end));
-            if self.table.place_of(unit).is_some() {
-                return (true, end.min(u64::from(self.table.next(unit, last, false)) * self.per_unit));
-            }
-            let home = end.min(u64::from(self.table.next(unit, last, true)) * self.per_unit);
-            self.io.array.device(0).mapped_run(from, home)
-        };
-        let (is_mapped, mut to) = run(sector);
-        while to < end {
-            let (next_is_mapped, next) = run(to);
-            if next_is_mapped != is_mapped {
-                break;
-            }
-            to = next;
-        }
-        (is_mapped, to)
+        self.table.mapped_run(self.per_unit, sector, end, |from, to| self.io.array.device(0).mapped_run(from, to))
     }
 
     fn metrics(&self) -> LayerMetrics {

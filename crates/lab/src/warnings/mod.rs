@@ -120,7 +120,7 @@ pub(crate) fn warnings(
     warnings
 }
 
-/// Requests that are parts of mapping units: the workload's, of which a host makes others.
+/// Requests that cover parts of mapping units. A host makes other requests of the workload's.
 fn misaligned(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
     let (unit, all) = (config.ftl.mapping_unit, result.requests.total());
     if !noticeable(result.host.misaligned_requests, all) {
