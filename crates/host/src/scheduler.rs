@@ -12,7 +12,7 @@ use ssdlab_base::{Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::Status;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 
-use crate::layer::{Array, Command, Ended, Io, Layer, Turn};
+use crate::layer::{Array, Ended, Io, Layer, Turn};
 use crate::layers::{Below, LayerConfig, LayerKind, only};
 use crate::{Device, LayerError, LayerMetrics, Loss};
 
@@ -180,8 +180,8 @@ impl Layer for Scheduler {
     }
 
     fn start(&mut self, slot: u32, _: Turn) {
-        let Command { request, cells, words, .. } = self.io.command(slot);
-        let (request, cells, words) = (*request, std::mem::take(cells), std::mem::take(words));
+        let command = self.io.command(slot);
+        let (request, cells, words) = (command.request, std::mem::take(&mut command.cells), command.take_words());
         self.serves_a_set |= !request.opcode.is_block();
         self.waiting_requests += 1;
         if self.waiting.back().is_some_and(|last| self.joins(last, &request, words.len())) {
@@ -197,17 +197,17 @@ impl Layer for Scheduler {
     }
 
     fn ended(&mut self, mut part: Ended<Joined>) {
-        let (joined, completion) = (part.purpose, part.completion);
+        let (joined, status, order) = (part.purpose, part.status, part.order);
         let cell = part.cells.as_ref().map_or(0, |cells| cells.len() / joined.request.sectors.max(1) as usize);
         for (index, slot) in (0..).zip(std::iter::once(joined.first).chain(joined.more)) {
             let command = self.io.command(slot);
             let from = (command.request.sector - joined.request.sector) as usize * cell;
             let to = from + command.request.sectors as usize * cell;
             command.cells = part.cells.as_ref().map_or(Vec::new(), |cells| cells[from..to].to_vec());
-            command.path.clone_from(&part.path);
+            command.note_path(part.path.clone());
             // What has an answer is never joined.
-            command.answer = part.answer.take();
-            self.io.answer_in_order(slot, completion.status, completion.order * PARTS_MAX + index);
+            command.note_answer(part.answer.take());
+            self.io.answer_in_order(slot, status, order * PARTS_MAX + index);
         }
     }
 

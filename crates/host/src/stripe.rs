@@ -202,9 +202,9 @@ impl Layer for Stripe {
         let command = self.io.command(slot);
         command.cells = to;
         if command.status == Status::Success {
-            command.status = part.completion.status;
+            command.status = part.status;
         }
-        command.path = part.path.or(command.path.take());
+        command.note_path(part.path);
         if command.ends() {
             let status = command.status;
             self.io.answer(slot, status);

@@ -204,7 +204,7 @@ impl Append {
         let unit_cells = self.unit_cells();
         let is_given_up = self.victim.as_ref().is_none_or(|victim| victim.is_given_up);
         let copy = self.copies.get_mut(number);
-        match (&part.cells, part.completion.status) {
+        match (&part.cells, part.status) {
             (Some(cells), Status::Success) => copy.cells[first * unit_cells..][..cells.len()].copy_from_slice(cells),
             (None, Status::Success) if unit_cells == 0 => {}
             _ if is_given_up => {}

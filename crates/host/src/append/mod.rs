@@ -287,7 +287,7 @@ impl Layer for Append {
 
     fn ended(&mut self, part: Ended<Purpose>) {
         let part = Ended { request: self.target.located(part.request), ..part };
-        let status = part.completion.status;
+        let status = part.status;
         self.target.check(status);
         match part.purpose {
             Purpose::Read { slot, part: index } => self.read_part_ended(part, slot, index),

@@ -70,7 +70,7 @@ impl Append {
     /// A unit that a change covers in part was read.
     pub(super) fn edge_ended(&mut self, part: Ended<Purpose>, slot: u32, is_last: bool) {
         self.read_ended(&part.request);
-        match (part.cells, part.completion.status) {
+        match (part.cells, part.status) {
             (Some(cells), Status::Success) => self.complete(slot, is_last, &cells),
             (None, Status::Success) if self.io.cell == 0 => {}
             (None, Status::Success) => return self.read_places(part.request, part.purpose),

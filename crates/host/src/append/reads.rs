@@ -36,7 +36,7 @@ impl Append {
         }
         let command = self.io.command(slot);
         command.left = parts.len() as u32;
-        command.parts = parts.iter().map(|(offset, _)| *offset).collect();
+        command.split(parts.iter().map(|(offset, _)| *offset).collect());
         for (index, (_, part)) in parts.into_iter().enumerate() {
             self.read_places(part, Purpose::Read { slot, part: index });
         }
@@ -59,7 +59,7 @@ impl Append {
     pub(super) fn read_part_ended(&mut self, part: Ended<Purpose>, slot: u32, index: usize) {
         self.read_ended(&part.request);
         let cell = self.io.cell;
-        match (part.cells, part.completion.status) {
+        match (part.cells, part.status) {
             (Some(cells), Status::Success) => {
                 self.io.command(slot).fill(index, cells, cell);
             }
@@ -72,7 +72,7 @@ impl Append {
             (_, status) => self.io.command(slot).status = status,
         }
         let command = self.io.command(slot);
-        command.path = part.path.or(command.path.take());
+        command.note_path(part.path);
         if command.ends() {
             let status = command.status;
             self.answer(slot, status);

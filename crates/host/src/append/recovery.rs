@@ -140,7 +140,7 @@ impl Reader<'_> {
         let cells = loop {
             let read = Request::new(Op::Read, sector, u64::from(count) * per_unit);
             let part = self.array.alone(0, self.target.addressed(read), &[], &[])?;
-            match (part.completion.status, part.cells) {
+            match (part.status, part.cells) {
                 (Status::Success, Some(cells)) => break cells,
                 // A power cut may have left a gap there: what is before it counts.
                 (Status::Refused(_), _) if count > 1 => count = 1,
@@ -226,7 +226,7 @@ mod tests {
             let write =
                 Request::new(Op::Write, layout.sector_of(layout.block_place(0, number as u32)), layout.per_unit);
             let part = array.alone(0, write, &cells, &[]).expect("an answer");
-            assert_eq!(part.completion.status, Status::Success);
+            assert_eq!(part.status, Status::Success);
         }
         let (_, segments) = Target::report(&mut array).expect("a report");
         let cell = array.device(0).cell_bytes();

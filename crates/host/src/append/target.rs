@@ -73,7 +73,7 @@ impl Target {
             // How many there are is in the first report.
             let asked = if from == 0 { 1 } else { MOST_REPORTED.min(count - from) };
             let part = array.alone(0, Request::of_set(spec, 0, 0), &[], &[from, asked])?;
-            let status = part.completion.status;
+            let status = part.status;
             let answer = part.answer.filter(|_| status == Status::Success).ok_or_else(|| unreadable(status))?;
             (target, count) = match answer.words[..] {
                 [sectors, count, _] if !has_zones => (Some(Target::Segments(sectors)), count),

@@ -107,8 +107,8 @@ impl Append {
         let slot = write.slot;
         let command = self.io.command(slot);
         command.left -= 1;
-        command.path = part.path.or(command.path.take());
-        match part.completion.status {
+        command.note_path(part.path);
+        match part.status {
             Status::Success if !self.must_hold(slot) => self.apply(&write),
             Status::Success if self.io.turn(slot) == Turn::Passes => self.io.command(slot).state.held.push(write),
             Status::Success => self.write_again(write),

@@ -19,7 +19,9 @@ pub(crate) struct Ended<P> {
     /// The command as it was sent.
     pub(crate) request: Request,
     /// How it ended.
-    pub(crate) completion: Completion,
+    pub(crate) status: Status,
+    /// Its place in the device's order of effect.
+    pub(crate) order: u64,
     /// What it read, where contents are kept.
     pub(crate) cells: Option<Vec<u8>>,
     /// The answer of a command of a set, if it has one.
@@ -36,20 +38,22 @@ struct Lower<P> {
     in_flight: u64,
     /// A plain write may be lost with the power after its answer.
     buffered: bool,
+    /// It gives what was read.
+    keeps_contents: bool,
 }
 
 impl<P> Lower<P> {
     fn new(device: Box<dyn Device>) -> Lower<P> {
         let identity = device.identify();
         let buffered = identity.has_write_cache || identity.has_host_cache;
-        Lower { device, sent: Slots::new(), in_flight: 0, buffered }
+        let keeps_contents = device.cell_bytes() > 0;
+        Lower { device, sent: Slots::new(), in_flight: 0, buffered, keeps_contents }
     }
 
-    /// Whether a completion is there whose answer promises something.
-    fn has_promised(&mut self) -> bool {
-        let (sent, buffered) = (&self.sent, self.buffered);
-        let promises = |completion: &Completion| Promise::of_request(&sent.get(completion.tag).1, buffered).is_any();
-        self.device.completions().iter().any(promises)
+    /// Whether the answer of one of these promises something.
+    fn has_promised(&self, completions: &[Completion]) -> bool {
+        let request = |completion: &Completion| &self.sent.get(completion.tag).1;
+        completions.iter().any(|completion| Promise::of_request(request(completion), self.buffered).is_any())
     }
 
     /// A command is in it, and it has no event: it finds out when it is run whether it can go on.
@@ -240,14 +244,16 @@ impl<P> Array<P> {
     /// Sends block I/O or a command of the device's own set to a device now. `words` go with a command of the set;
     /// `cells` is what a write brings, empty where contents are not kept.
     pub(crate) fn send_of_set(&mut self, index: usize, request: Request, cells: &[u8], words: &[u64], purpose: P) {
+        // The time of the only device is that of the layer.
+        let several = self.below.len() > 1;
         let below = &mut self.below[index];
-        if below.device.now() < self.now {
+        if several && below.device.now() < self.now {
             below.device.run_until(self.now);
         }
-        let request = Request { at: self.now, ..request };
-        let tag = below.sent.put((purpose, request));
-        let request = Request { tag, ..request };
-        below.sent.get_mut(tag).1 = request;
+        debug_assert!(below.device.now() >= self.now, "a command is sent now");
+        let tag = below.sent.next_number();
+        let request = Request { at: self.now, tag, ..request };
+        below.sent.put((purpose, request));
         below.in_flight += 1;
         let data = if cells.is_empty() { Data::Nothing } else { Data::Bytes(cells) };
         below.device.submit_command(&request, Payload { data, words });
@@ -262,13 +268,15 @@ impl<P> Array<P> {
     /// What has ended since the last call, device after device.
     pub(crate) fn take(&mut self, to: &mut Vec<Ended<P>>) {
         for (index, below) in self.below.iter_mut().enumerate() {
-            if below.device.completions().is_empty() {
+            let completions = below.device.completions();
+            if completions.is_empty() {
                 continue;
             }
-            let kept = !self.has_images || acts_on_unkept() || !below.has_promised() || below.device.persist();
-            let mut completions = std::mem::take(below.device.completions());
+            let mut completions = std::mem::take(completions);
+            let kept =
+                !self.has_images || acts_on_unkept() || !below.has_promised(&completions) || below.device.persist();
             // What was read stands in the order of the completions.
-            let mut read = std::mem::take(below.device.read_data());
+            let mut read = if below.keeps_contents { std::mem::take(below.device.read_data()) } else { Vec::new() };
             let mut cells_read = read.drain(..).peekable();
             let has_answers = completions.iter().any(|completion| completion.has_answer);
             debug_assert!(
@@ -276,21 +284,26 @@ impl<P> Array<P> {
                 "an answer belongs to a completion"
             );
             let mut answers = has_answers.then(|| AnswersBelow::take(&mut *below.device));
-            below.device.take_paths(&mut self.paths);
+            if self.records_paths {
+                below.device.take_paths(&mut self.paths);
+            }
             let mut paths = self.paths.drain(..);
-            for mut completion in completions.drain(..) {
-                let (purpose, request) = below.sent.take(completion.tag);
-                let promises = || Promise::of_request(&request, below.buffered).is_any();
-                if !kept && completion.status == Status::Success && promises() {
-                    completion.status = Status::StorageFull;
+            for completion in completions.drain(..) {
+                let Completion { tag, mut status, order, .. } = completion;
+                let (purpose, request) = below.sent.take(tag);
+                if !kept && status == Status::Success && Promise::of_request(&request, below.buffered).is_any() {
+                    status = Status::StorageFull;
                 }
                 below.in_flight -= 1;
                 self.sent.add(&request);
-                let cells = cells_read.next_if(|(tag, _)| *tag == completion.tag).map(|(_, cells)| cells);
+                let cells = match below.keeps_contents {
+                    true => cells_read.next_if(|(read, _)| *read == tag).map(|(_, cells)| cells),
+                    false => None,
+                };
                 // Few commands have these, and each is moved often.
                 let answer = answers.as_mut().and_then(|answers| answers.of(&completion)).map(Box::new);
-                let path = paths.next().map(Box::new);
-                to.push(Ended { device: index, purpose, request, completion, cells, answer, path });
+                let path = if self.records_paths { paths.next().map(Box::new) } else { None };
+                to.push(Ended { device: index, purpose, request, status, order, cells, answer, path });
             }
             assert!(cells_read.next().is_none(), "what was read belongs to a completion that succeeded");
             if let Some(answers) = answers {
@@ -299,7 +312,9 @@ impl<P> Array<P> {
             drop((paths, cells_read));
             // The allocations go back: the device fills them again.
             *below.device.completions() = completions;
-            *below.device.read_data() = read;
+            if below.keeps_contents {
+                *below.device.read_data() = read;
+            }
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) trait Engine: Layer {
         let keeps = io.cell > 0 && request.op == Op::Write && in_range;
         let cells = if keeps { payload.data.cells(request, io.cell) } else { Vec::new() };
         let extent = self.extent(request);
-        let slot = self.io_mut().add(*request, extent, cells, payload.words.to_vec());
+        let slot = self.io_mut().add(*request, extent, cells, payload.words);
         self.admit(slot);
         self.work();
         if !self.io().is_timed {
@@ -126,8 +126,11 @@ pub(crate) trait Engine: Layer {
         loop {
             while !has_stopped(self) && self.step(until) {}
             let array = &mut self.io_mut().array;
-            array.advance(array.now());
-            if !array.any_has_ended() {
+            // One device alone is never behind.
+            if array.len() > 1 {
+                array.advance(array.now());
+            }
+            if array.len() == 1 || !array.any_has_ended() {
                 return has_stopped(self);
             }
             self.work();

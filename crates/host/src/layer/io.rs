@@ -16,25 +16,32 @@ pub(crate) struct Command<S> {
     pub(crate) request: Request,
     /// Its place in the order of arrival.
     pub(crate) number: u64,
-    /// What it excludes meanwhile.
-    extent: Request,
+    /// What it excludes meanwhile: first sector, and how many.
+    extent: (u64, u64),
     /// Its place in the order of effect.
     order: u64,
     /// What a write brings, or a read has found.
     pub(crate) cells: Vec<u8>,
-    /// Words of a command of a set.
-    pub(crate) words: Vec<u64>,
     /// Parts that have not ended.
     pub(crate) left: u32,
     pub(crate) status: Status,
-    /// The device's answer to a command of its set.
-    pub(crate) answer: Option<Box<Answer>>,
-    /// Of the part that ended last.
-    pub(crate) path: Option<Box<Path>>,
-    pub(crate) waits: Waits,
-    /// Where the parts of a read that was split begin in it, in sectors.
-    pub(crate) parts: Vec<u64>,
     pub(crate) state: S,
+    /// What few commands have: a command is moved often.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few commands have.
+#[derive(Default)]
+struct Rare {
+    /// Words of a command of a set.
+    words: Vec<u64>,
+    /// The device's answer to a command of its set.
+    answer: Option<Box<Answer>>,
+    /// Of the part that ended last, where paths are recorded.
+    path: Option<Box<Path>>,
+    waits: Waits,
+    /// Where the parts of a read that was split begin in it, in sectors.
+    parts: Vec<u64>,
 }
 
 impl<S> Command<S> {
@@ -43,19 +50,65 @@ impl<S> Command<S> {
         self.order != UNNUMBERED
     }
 
+    /// What it excludes meanwhile.
+    const fn extent(&self) -> Request {
+        let (sector, sectors) = self.extent;
+        Request { sector, sectors, ..self.request }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Takes the words of a command of a set.
+    pub(crate) fn take_words(&mut self) -> Vec<u64> {
+        self.rare.as_mut().map_or(Vec::new(), |rare| std::mem::take(&mut rare.words))
+    }
+
+    /// Notes the device's answer to a command of its set.
+    pub(crate) fn note_answer(&mut self, answer: Option<Box<Answer>>) {
+        if answer.is_some() {
+            self.rare().answer = answer;
+        }
+    }
+
+    /// Notes what the part waited for that ended last, where that is recorded.
+    #[inline]
+    pub(crate) fn note_path(&mut self, path: Option<Box<Path>>) {
+        if path.is_some() {
+            self.rare().path = path;
+        }
+    }
+
     /// Notes how a part of it ended, and what it waited for.
+    #[inline]
     pub(crate) fn note(&mut self, status: Status, path: Option<Box<Path>>) {
-        self.path = path.or(self.path.take());
+        self.note_path(path);
         if status != Status::Success {
             self.status = status;
         }
     }
 
+    /// Where the parts of a read that was split begin in it, in sectors; empty where it was not.
+    pub(crate) fn parts(&self) -> &[u64] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.parts)
+    }
+
+    /// A read is split: where its parts begin in it, in sectors. With none it is not split any more.
+    pub(crate) fn split(&mut self, parts: Vec<u64>) {
+        if !parts.is_empty() || self.rare.is_some() {
+            self.rare().parts = parts;
+        }
+    }
+
     /// Puts what a part of a read brought where the part begins. A read that was not split has one part.
     pub(crate) fn fill(&mut self, part: usize, cells: Vec<u8>, cell: usize) {
-        match self.parts.get(part) {
+        match self.parts().get(part) {
             None => self.cells = cells,
-            Some(offset) => self.cells[*offset as usize * cell..][..cells.len()].copy_from_slice(&cells),
+            Some(offset) => {
+                let from = *offset as usize * cell;
+                self.cells[from..][..cells.len()].copy_from_slice(&cells);
+            }
         }
     }
 
@@ -128,22 +181,19 @@ impl<P, S: Default> Io<P, S> {
 
     /// Puts a command among those that have not ended.
     #[inline]
-    pub(crate) fn add(&mut self, request: Request, extent: Request, cells: Vec<u8>, words: Vec<u64>) -> u32 {
+    pub(crate) fn add(&mut self, request: Request, extent: Request, cells: Vec<u8>, words: &[u64]) -> u32 {
         let number = self.next_number();
+        let rare = || Box::new(Rare { words: words.to_vec(), ..Rare::default() });
         self.commands.put(Command {
             request,
             number,
-            extent,
+            extent: (extent.sector, extent.sectors),
             order: UNNUMBERED,
             cells,
-            words,
             left: 0,
             status: Status::Success,
-            answer: None,
-            path: None,
-            waits: Waits::default(),
-            parts: Vec::new(),
             state: S::default(),
+            rare: (!words.is_empty()).then(rare),
         })
     }
 }
@@ -155,8 +205,8 @@ impl<P, S> Io<P, S> {
 
     /// A command that was added is ordered among those on the same sectors; what it may do.
     pub(super) fn order_in(&mut self, slot: u32, passes: bool) -> Turn {
-        let Command { number, ref extent, .. } = *self.commands.get(slot);
-        let turn = self.overlaps.add_passing(number, slot, extent, passes);
+        let command = self.commands.get(slot);
+        let turn = self.overlaps.add_passing(command.number, slot, &command.extent(), passes);
         if turn == Turn::Waits {
             self.waited_for_overlaps += 1;
             self.begin_wait(slot, Part::LayerOverlap);
@@ -166,31 +216,37 @@ impl<P, S> Io<P, S> {
 
     /// What a command may do now, because of earlier ones on the same sectors.
     pub(crate) fn turn(&self, slot: u32) -> Turn {
-        let Command { number, ref extent, .. } = *self.commands.get(slot);
-        self.overlaps.turn(number, extent)
+        let command = self.commands.get(slot);
+        self.overlaps.turn(command.number, &command.extent())
     }
 
     /// Whether later commands may pass one from now on.
     pub(crate) fn set_passable(&mut self, slot: u32, is_passable: bool) {
-        let Command { number, ref extent, .. } = *self.commands.get(slot);
-        self.overlaps.set_passable(number, extent, is_passable);
+        let command = self.commands.get(slot);
+        self.overlaps.set_passable(command.number, &command.extent(), is_passable);
     }
 
     /// A command waits for this from now on.
     pub(crate) fn begin_wait(&mut self, slot: u32, part: Part) {
         if self.array.records_paths() {
             let now = self.array.now();
-            self.command(slot).waits.begin(now, part);
+            self.command(slot).rare().waits.begin(now, part);
         }
     }
 
     /// A command goes on.
+    #[inline]
     pub(crate) fn end_wait(&mut self, slot: u32) {
-        let now = self.array.now();
-        self.command(slot).waits.end(now);
+        if self.array.records_paths() {
+            let now = self.array.now();
+            if let Some(rare) = &mut self.command(slot).rare {
+                rare.waits.end(now);
+            }
+        }
     }
 
     /// A command takes its place in the order of effect, if it has none.
+    #[inline]
     pub(crate) fn take_effect(&mut self, slot: u32) {
         let command = self.commands.get_mut(slot);
         if !command.has_effect() {
@@ -211,11 +267,12 @@ impl<P, S> Io<P, S> {
     #[inline]
     pub(crate) fn retire(&mut self, slot: u32) -> Command<S> {
         let command = self.commands.take(slot);
-        self.overlaps.remove(command.number, &command.extent);
+        self.overlaps.remove(command.number, &command.extent());
         command
     }
 
     /// A command is done; what the layer noted of it.
+    #[inline]
     pub(crate) fn answer(&mut self, slot: u32, status: Status) -> S {
         self.take_effect(slot);
         let order = self.commands.get(slot).order;
@@ -224,16 +281,17 @@ impl<P, S> Io<P, S> {
 
     /// A command is done that took effect in an order which the layer says; what the layer noted of it.
     pub(crate) fn answer_in_order(&mut self, slot: u32, status: Status, order: u64) -> S {
-        let command = self.retire(slot);
-        let request = command.request;
-        if request.op == Op::Read && status == Status::Success && !command.cells.is_empty() {
-            self.read_data.push((request.tag, command.cells));
+        let Command { request, cells, mut rare, state, .. } = self.retire(slot);
+        if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
+            self.read_data.push((request.tag, cells));
         }
         if self.array.records_paths() {
-            self.paths.push(path_of(&request, &command.waits, command.path.as_deref(), self.array.now()));
+            let (no_waits, rare) = (Waits::default(), rare.as_deref());
+            let (waits, below) = rare.map_or((&no_waits, None), |rare| (&rare.waits, rare.path.as_deref()));
+            self.paths.push(path_of(&request, waits, below, self.array.now()));
         }
-        self.end(&request, status, order, command.answer);
-        command.state
+        self.end(&request, status, order, rare.as_mut().and_then(|rare| rare.answer.take()));
+        state
     }
 
     fn end(&mut self, request: &Request, status: Status, order: u64, answer: Option<Box<Answer>>) {
@@ -251,8 +309,8 @@ impl<P, S> Io<P, S> {
         self.array.take(&mut self.ended);
         for part in &mut self.ended {
             let Request { op, opcode, fua, .. } = part.request;
-            if opcode.is_block() && changes(op) && !fua && part.completion.status == Status::Success {
-                part.completion.status = Status::Aborted;
+            if opcode.is_block() && changes(op) && !fua && part.status == Status::Success {
+                part.status = Status::Aborted;
             }
         }
         let changed = |completion: &&mut Completion| changes(completion.op) && completion.status == Status::Success;

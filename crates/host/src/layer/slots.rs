@@ -12,6 +12,12 @@ impl<T> Slots<T> {
         Slots { things: Vec::new(), free: Vec::new() }
     }
 
+    /// The number of what is put next.
+    #[inline]
+    pub(crate) fn next_number(&self) -> u32 {
+        self.free.last().copied().unwrap_or(self.things.len() as u32)
+    }
+
     #[inline]
     pub(crate) fn put(&mut self, thing: T) -> u32 {
         match self.free.pop() {

@@ -61,7 +61,7 @@ impl Layer for PassThrough {
     }
 
     fn ended(&mut self, part: Ended<u32>) {
-        let (slot, status) = (part.purpose, part.completion.status);
+        let (slot, status) = (part.purpose, part.status);
         let command = self.io.command(slot);
         command.note(status, part.path);
         command.cells = part.cells.unwrap_or_default();

@@ -116,7 +116,7 @@ impl Layer for Delay {
     fn ended(&mut self, part: Ended<u32>) {
         self.ended += 1;
         self.io.command(part.purpose).cells = part.cells.unwrap_or_default();
-        self.io.answer(part.purpose, part.completion.status);
+        self.io.answer(part.purpose, part.status);
     }
 
     fn wakes_at(&self) -> Option<Nanos> {

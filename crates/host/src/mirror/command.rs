@@ -27,7 +27,7 @@ pub(crate) struct State {
 impl Mirror {
     /// A copy begins, unless a command before it is on the same sectors.
     pub(super) fn copy(&mut self, request: Request) {
-        let slot = self.io.add(request, request, Vec::new(), Vec::new());
+        let slot = self.io.add(request, request, Vec::new(), &[]);
         let epoch = self.epoch;
         self.io.command(slot).state = State { is_copy: true, epoch, ..State::default() };
         if seeded(LayerBug::CopyIgnoresWrites) {
@@ -113,11 +113,11 @@ impl Mirror {
 
     /// A command has ended on a side.
     pub(super) fn part_ended(&mut self, part: Ended<Purpose>, slot: u32) {
-        let (side, status) = (part.device, part.completion.status);
+        let (side, status) = (part.device, part.status);
         let is_read = part.request.op == Op::Read;
         let in_sync = self.in_sync;
         let command = self.io.command(slot);
-        command.path = part.path.or(command.path.take());
+        command.note_path(part.path);
         match status {
             Status::Success if is_read && in_sync >> side & 1 == 0 && !seeded(LayerBug::ReadFromBehind) => {
                 // It was left behind while it read: a side that is a layer may have answered from what its drives have left.

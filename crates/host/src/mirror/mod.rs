@@ -266,7 +266,7 @@ impl Mirror {
     }
 
     fn record_ended(&mut self, part: &Ended<Purpose>) {
-        if part.completion.status == Status::Aborted {
+        if part.status == Status::Aborted {
             let cells = self.cells_of(self.record.to_word());
             // What has changed since is sent as soon as this has ended.
             self.io.array.send(part.device, part.request, &cells, Purpose::Record);
@@ -300,7 +300,7 @@ impl Mirror {
     }
 
     fn word_ended(&mut self, part: &Ended<Purpose>, index: usize) {
-        if part.completion.status == Status::Aborted {
+        if part.status == Status::Aborted {
             let cells = self.cells_of(self.intent.word(index));
             // What it clears may be lost, what it adds may not.
             self.io.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.purpose);
@@ -319,7 +319,7 @@ impl Mirror {
 
     /// A side took a record or a word of the bitmap, or refused it.
     fn was_told(&mut self, part: &Ended<Purpose>) {
-        let (side, status) = (part.device, part.completion.status);
+        let (side, status) = (part.device, part.status);
         if status != Status::Success && !self.give_up(side, status) && self.in_sync >> side & 1 == 1 {
             self.refused = Some(status);
         }
@@ -380,7 +380,7 @@ impl Mirror {
 /// Reads words that stand in sectors of their own.
 fn read_words(array: &mut Array<()>, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
     let part = array.alone(side, Request::new(Op::Read, first, words), &[], &[])?;
-    let status = part.completion.status;
+    let status = part.status;
     let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
     let cells = part.cells.filter(|_| status == Status::Success).ok_or(unreadable)?;
     let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);

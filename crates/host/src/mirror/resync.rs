@@ -106,16 +106,16 @@ impl Mirror {
 
     /// A side that was left behind has everything on flash.
     pub(super) fn last_flush_ended(&mut self, part: &Ended<Purpose>, begun_in: u64) {
-        if !matches!(part.completion.status, Status::Success | Status::Aborted) {
+        if !matches!(part.status, Status::Success | Status::Aborted) {
             // To ask again would not help.
-            self.give_up(part.device, part.completion.status);
+            self.give_up(part.device, part.status);
         }
         let (everyone, epoch) = (self.everyone(), self.epoch);
         let Some(Resync { step: Step::Flush(left, good), .. }) = &mut self.resync else {
             unreachable!("a flush ends the resynchronisation")
         };
         *left -= 1;
-        *good &= part.completion.status == Status::Success && begun_in == epoch;
+        *good &= part.status == Status::Success && begun_in == epoch;
         let (left, good) = (*left, *good);
         if left > 0 {
             return;

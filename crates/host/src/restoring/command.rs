@@ -132,7 +132,7 @@ impl Restoring {
         let cell = self.io.cell;
         let command = self.io.command(slot);
         command.left = parts.len() as u32;
-        command.parts = parts.iter().map(|(offset, _)| *offset).collect();
+        command.split(parts.iter().map(|(offset, _)| *offset).collect());
         for (index, (offset, part)) in parts.into_iter().enumerate() {
             let (from, to) = (offset as usize * cell, (offset + part.sectors) as usize * cell);
             let cells = if cells.is_empty() { cells } else { &cells[from..to] };
@@ -196,7 +196,7 @@ impl Restoring {
         }
         let cell = self.io.cell;
         let command = self.io.command(slot);
-        command.note(part.completion.status, part.path);
+        command.note(part.status, part.path);
         if let Some(cells) = part.cells {
             command.fill(index, cells, cell);
         }
@@ -220,10 +220,10 @@ impl Restoring {
         }
         let (request, status, is_partial) = (command.request, command.status, command.state.is_partial);
         if std::mem::take(&mut command.state.is_void) && status == Status::Success {
-            command.parts.clear();
+            command.split(Vec::new());
             return self.read(slot);
         }
-        let was_in_log = command.parts.is_empty();
+        let was_in_log = command.parts().is_empty();
         if status != Status::Success {
             return self.answer(slot, status);
         }

@@ -105,10 +105,10 @@ impl Restoring {
         let Some(commit) = self.commit.as_mut().filter(|commit| commit.number == number) else { return };
         assert_eq!(commit.stage, Stage::Flush, "a flush ends once");
         commit.path = part.path;
-        if part.completion.status == Status::Success {
+        if part.status == Status::Success {
             return self.records_on_flash();
         }
-        commit.status = part.completion.status;
+        commit.status = part.status;
         for (unit, pending) in std::mem::take(&mut self.flushing) {
             self.pending.entry(unit).or_insert(pending);
         }
@@ -169,7 +169,7 @@ impl Restoring {
 
     pub(super) fn slots_ended(&mut self, part: &Ended<Purpose>, end: u32) {
         let run = (part.request.sector - self.layout.slots) as u32..end;
-        match part.completion.status {
+        match part.status {
             Status::Success => {}
             // What it says is still true.
             Status::Aborted => return self.send_run(run),

@@ -121,7 +121,7 @@ impl Restoring {
     pub(super) fn pack_ended(&mut self, part: &Ended<Purpose>, pack: u32) {
         let pack = self.packs.take(pack);
         self.packs_in_flight -= 1;
-        let status = part.completion.status;
+        let status = part.status;
         if status == Status::Success {
             for (&unit, place) in pack.units.iter().zip(pack.first..) {
                 self.map_to_log(unit, place, part.request.fua);

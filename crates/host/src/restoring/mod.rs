@@ -292,10 +292,10 @@ impl Layer for Restoring {
             Purpose::Part { slot, part: index } => self.part_ended(part, slot, index),
             Purpose::Pack(pack) => self.pack_ended(&part, pack),
             Purpose::Fetch { copy, first } => self.fetch_ended(part, copy, first),
-            Purpose::Copy(copy) => self.copy_ended(part.completion.status, copy),
+            Purpose::Copy(copy) => self.copy_ended(part.status, copy),
             Purpose::Flush(number) => self.flush_ended(part, number),
             Purpose::Slots(end) => self.slots_ended(&part, end),
-            Purpose::Header => self.header_ended(part.completion.status),
+            Purpose::Header => self.header_ended(part.status),
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn find(array: &mut Array<()>, layout: &Layout, cell: usize) -> Resul
         let found = read_words(array, layout.slots, u64::from(layout.places), cell)?;
         let mut records = Records::new(layout, freed, Some(found));
         // A device that refused a record returns it until its power is cut: only a flush says that what was read is on flash.
-        let status = array.alone(0, Request::new(Op::Flush, 0, 0), &[], &[])?.completion.status;
+        let status = array.alone(0, Request::new(Op::Flush, 0, 0), &[], &[])?.status;
         if status.is_error() {
             records.are_stale(0..layout.places);
         }
@@ -53,7 +53,7 @@ pub(super) fn find(array: &mut Array<()>, layout: &Layout, cell: usize) -> Resul
     let mut stuck = None;
     for (request, cells) in [(slots, Vec::new()), (Request::new(Op::Flush, 0, 0), Vec::new()), (header, header_words)] {
         if stuck.is_none() {
-            let status = array.alone(0, request, &cells, &[])?.completion.status;
+            let status = array.alone(0, request, &cells, &[])?.status;
             stuck = status.is_error().then_some(status);
         }
     }
@@ -78,7 +78,7 @@ fn read_words(array: &mut Array<()>, first: u64, count: u64, cell: usize) -> Res
     for from in (0..count).step_by(MOST_SECTORS as usize) {
         let read = Request::new(Op::Read, first + from, MOST_SECTORS.min(count - from));
         let part = array.alone(0, read, &[], &[])?;
-        let status = part.completion.status;
+        let status = part.status;
         if status != Status::Success {
             return Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status });
         }

@@ -288,7 +288,7 @@ impl Restoring {
     pub(super) fn fetch_ended(&mut self, part: Ended<Purpose>, copy: u32, first: usize) {
         let unit_cells = self.layout.per_unit as usize * self.io.cell;
         let one = self.moves.get_mut(copy);
-        match (part.completion.status, part.cells) {
+        match (part.status, part.cells) {
             (Status::Success, Some(cells)) => {
                 one.cells[first * unit_cells..][..cells.len()].copy_from_slice(&cells);
             }

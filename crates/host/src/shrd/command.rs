@@ -112,7 +112,9 @@ impl Shrd {
         self.counts.reads_split += u64::from(parts.len() > 1);
         let command = self.io.command(slot);
         command.left = parts.len() as u32;
-        command.parts = parts.iter().map(|(offset, _)| *offset).collect();
+        if parts.len() > 1 {
+            command.split(parts.iter().map(|(offset, _)| *offset).collect());
+        }
         for (index, (_, part)) in parts.into_iter().enumerate() {
             if !part.opcode.is_block() {
                 *self.log_reads.entry((part.sector, part.sectors)).or_default() += 1;
@@ -182,7 +184,7 @@ impl Shrd {
         }
         let cell = self.io.cell;
         let command = self.io.command(slot);
-        command.note(part.completion.status, part.path);
+        command.note(part.status, part.path);
         if let Some(cells) = part.cells {
             command.fill(index, cells, cell);
         }
@@ -237,7 +239,6 @@ impl Shrd {
 
     /// A command is done.
     fn answer(&mut self, slot: u32, status: Status) {
-        self.io.take_effect(slot);
         let command = self.io.command(slot);
         let (number, request) = (command.number, command.request);
         let State { was_refused, is_changing, covers, .. } = command.state;

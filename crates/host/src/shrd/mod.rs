@@ -214,7 +214,7 @@ impl Shrd {
 /// Asks the drive to give all that is in its log its own addresses.
 fn restore(array: &mut Array<()>) -> Result<(), LayerError> {
     let spec = SHRD.command(RESTORE).expect("the set has it");
-    match array.alone(0, Request::of_set(spec, 0, 0), &[], &[])?.completion.status {
+    match array.alone(0, Request::of_set(spec, 0, 0), &[], &[])?.status {
         Status::Success => Ok(()),
         status => Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status }),
     }
@@ -257,9 +257,9 @@ impl Layer for Shrd {
             Purpose::Part { slot, part: index } => self.part_ended(part, slot, index),
             Purpose::Header(twrite) => self.header_ended(&part, twrite),
             Purpose::Data(twrite) => self.data_ended(&part, twrite),
-            Purpose::Remap(number) => self.remap_ended(part.completion.status, number),
+            Purpose::Remap(number) => self.remap_ended(part.status, number),
             Purpose::Trim => self.trims_in_flight -= 1,
-            Purpose::Flush(replaced) => self.own_flush_ended(part.completion.status, replaced),
+            Purpose::Flush(replaced) => self.own_flush_ended(part.status, replaced),
         }
     }
 

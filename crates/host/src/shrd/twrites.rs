@@ -119,7 +119,7 @@ impl Shrd {
         if self.config.ordering == Ordering::Drive {
             return;
         }
-        match part.completion.status {
+        match part.status {
             Status::Success if self.twrites.get(twrite).epoch == self.epoch => self.send_data(twrite),
             // The drive has lost its power, and the header with it.
             Status::Success => self.twrite_ended(twrite, Status::Aborted, part),
@@ -129,10 +129,10 @@ impl Shrd {
 
     pub(super) fn data_ended(&mut self, part: &Ended<Purpose>, twrite: u32) {
         // After a power cut the drive has given the units their own addresses.
-        if part.completion.status == Status::Success && self.twrites.get(twrite).epoch == self.epoch {
+        if part.status == Status::Success && self.twrites.get(twrite).epoch == self.epoch {
             self.map_to_log(twrite);
         }
-        self.twrite_ended(twrite, part.completion.status, part);
+        self.twrite_ended(twrite, part.status, part);
     }
 
     /// The units of a twrite are in the log now.
