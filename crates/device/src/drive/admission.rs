@@ -91,7 +91,14 @@ impl Drive {
     }
 
     /// A command has taken effect, or never will: its segment is as it left it.
+    #[inline]
     pub(super) fn leave_order(&mut self, command: u32) {
+        if self.admission.is_some() {
+            self.leave_order_of_set(command);
+        }
+    }
+
+    fn leave_order_of_set(&mut self, command: u32) {
         let Some(admission) = &mut self.admission else { return };
         let Some((op, sectors)) = admission.order.leave(command) else { return };
         if op != Op::Read && self.commands[command].status != Status::Success {
@@ -102,6 +109,7 @@ impl Drive {
     }
 
     /// Whether a command relies on a write that was taken and failed: nothing is written behind a gap, nor read there.
+    #[inline(never)]
     pub(super) fn follows_a_gap(&mut self, command: u32) -> bool {
         let (Some(design), Some(admission)) = (self.ftl.append_only(), &self.admission) else { return false };
         let request = self.commands[command].request;

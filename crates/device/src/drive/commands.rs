@@ -163,6 +163,7 @@ impl Drive {
     }
 
     /// Lets a command of the set take effect: the design's part first, then block I/O on its range where the design says so.
+    #[inline(never)]
     pub(super) fn command_of_set(&mut self, command: u32) -> Result<(), Stall> {
         let state = &mut self.commands[command];
         let request = state.request;

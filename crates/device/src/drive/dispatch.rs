@@ -70,13 +70,35 @@ impl Drive {
         if let Err(stall) = self.take_effect(command) {
             self.begin_stall(command, Ok(stall));
         }
+        self.settle();
+    }
+
+    /// What the effect of a command has left to others is done.
+    #[inline]
+    fn settle(&mut self) {
         let nobody_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
         if !self.media.flash.timed() && !nobody_waits() {
-            // No event will come to their help.
-            while self.break_deadlock() {}
+            self.break_deadlocks();
         }
         self.destage();
         self.collect_garbage();
+        let wakes = &self.media.wakes;
+        let is_for_map = self.caches_map && (wakes.is_for_map() || !wakes.erasable.is_empty());
+        if wakes.pace_released || is_for_map || !wakes.failed.is_empty() || self.admission.is_some() {
+            self.settle_rest();
+        }
+    }
+
+    /// Without time no event will come to the help of what is stalled.
+    #[cold]
+    #[inline(never)]
+    fn break_deadlocks(&mut self) {
+        while self.break_deadlock() {}
+    }
+
+    /// What few commands leave to others: apart, so that those of most commands stay together in the processor's cache.
+    #[inline(never)]
+    fn settle_rest(&mut self) {
         if self.media.wakes.pace_released && !self.waiting.stalled.is_empty() && !self.waiting.retrying {
             // A command took all pages that its group allowed, and collection, which looked at it just now, allows more.
             self.work();
@@ -146,6 +168,8 @@ impl Drive {
         self.release_command(command);
     }
 
+    #[cold]
+    #[inline(never)]
     fn refuse(&mut self, command: u32) -> Result<(), Stall> {
         let flush = self.commands[command].request.op == Op::Flush;
         let buffered = self.stage.buffer.as_ref().map_or(0, |buffer| buffer.units());
@@ -344,8 +368,13 @@ impl Drive {
         let request = self.commands[command].request;
         let first = Lpn((sector / per_unit) as u32);
         let end = Lpn(request.end().div_ceil(per_unit) as u32).min(self.map_reach(first));
-        let lpns: Vec<Lpn> = Lpn::each(first..end).filter(|lpn| !self.holds_read(&request, *lpn)).collect();
-        self.ask_for_map(Waiter::Read(command), &lpns)?;
+        if end.0 == first.0 + 1 && self.stage.buffer.is_none() {
+            // Most reads are of one unit: no list is made for it.
+            self.ask_for_map(Waiter::Read(command), &[first])?;
+        } else {
+            let lpns: Vec<Lpn> = Lpn::each(first..end).filter(|lpn| !self.holds_read(&request, *lpn)).collect();
+            self.ask_for_map(Waiter::Read(command), &lpns)?;
+        }
         Ok(request.end().min(u64::from(end.0) * per_unit))
     }
 
@@ -358,6 +387,7 @@ impl Drive {
     }
 
     /// A read that took sectors from the buffer waits for its RAM.
+    #[inline]
     fn served_from_buffer(&mut self, command: u32, from_buffer: bool) {
         let latency = self.config.buffer.latency;
         if from_buffer && latency > Nanos::ZERO && self.media.flash.timed() {
@@ -395,6 +425,7 @@ impl Drive {
 
     /// A page on its way to flash is in RAM; only if it is still being completed from its old version does a read wait.
     /// What a copyback moves is in the chips alone, and is read where it comes from.
+    #[inline(never)]
     fn read_in_flight(&mut self, command: u32, place: Place, sectors: u32) {
         let Some(program) = self.media.flash.find_program(place.block, place.page) else {
             return;
@@ -434,6 +465,7 @@ impl Drive {
     }
 
     /// What the sectors of one unit hold: the buffer's version where it has one, else flash's.
+    #[inline(never)]
     fn read_cells(&mut self, command: u32, lpn: Lpn, sector: u64, end: u64, held: u64) {
         let cell = self.media.flash.store.cell_bytes();
         let per_unit = self.sectors_per_unit;
@@ -508,6 +540,16 @@ impl Drive {
             self.page_started(command);
             return Ok(1);
         }
+        self.write_units(command, lpn, left)
+    }
+
+    /// Writes the next page of a write command where contents are kept, or units share a page. Returns how many units.
+    #[inline(never)]
+    fn write_units(&mut self, command: u32, lpn: Lpn, left: u32) -> Result<u32, Stall> {
+        let request = self.commands[command].request;
+        let cell = self.media.flash.store.cell_bytes();
+        let per_unit = self.sectors_per_unit;
+        let owner = Owner::Command(command);
         let wanted = left.min(self.media.units_per_page);
         let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + *index)).unwrap_or(wanted);
         if self.caches_map {

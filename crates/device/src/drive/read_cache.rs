@@ -9,12 +9,14 @@ use crate::media::Place;
 
 impl Drive {
     /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
+    #[inline(never)]
     pub(super) fn will_keep(&mut self, command: u32, lpn: Lpn, mask: u64, unit: UnitId) {
         let sequence = self.sequence_of(unit);
         self.stage.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
     }
 
     /// A read found all it wanted of a unit in a buffer that keeps reads.
+    #[inline(never)]
     pub(super) fn hit_buffer(&mut self, lpn: Lpn) {
         let buffer = self.stage.buffer.as_mut().expect("reads are kept in a buffer");
         if let Some(slot) = buffer.find(lpn) {

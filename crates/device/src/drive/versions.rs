@@ -54,6 +54,7 @@ pub(super) struct VersionRead {
 impl Drive {
     /// Reads the sectors `wanted` of a unit: its newest version first, the older ones as far as they are needed, each when
     /// the one before has told that it is.
+    #[inline(never)]
     pub(super) fn read_versions(&mut self, command: u32, lpn: Lpn, wanted: u64) {
         let slot = self.reads.versions.take();
         let mut parts = std::mem::take(&mut self.reads.versions[slot].left);
