@@ -4,6 +4,7 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod aftl;
+mod allocator;
 mod bit_fields;
 mod block_mapped;
 mod block_mapping_limits;
@@ -16,7 +17,6 @@ mod durable_trims;
 mod log_block;
 pub(crate) mod mv;
 pub(crate) mod page;
-mod placement;
 mod shrd;
 mod tagged;
 mod trims;
