@@ -7,9 +7,10 @@ use ssdlab_flash::Contents;
 use crate::{Description, Drive, Options};
 
 /// The templates, by their paths in this folder.
-const TEMPLATES: [&str; 4] = [
+const TEMPLATES: [&str; 5] = [
     "gc/victim/template.rs",
     "buffer/template.rs",
+    "placement/template.rs",
     "../../host/src/layer/template.rs",
     "../../workload/src/trace/format/template.rs",
 ];
@@ -59,7 +60,7 @@ fn a_drive_collects_and_buffers_with_the_templates() {
     let text = "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
                 blocks_per_plane = 16\npages_per_block = 8\npage_size = \"4k\"\ncell = \"slc\"\n\
                 [capacity]\nover_provisioning = \"80%\"\n[buffer]\npolicy = \"lifo\"\nsize = \"64k\"\n\
-                [gc]\nvictim = \"oldest-half\"\n";
+                [gc]\nvictim = \"oldest-half\"\n[ftl]\nstreams = 2\n[placement]\npolicy = \"first-writes\"\n";
     let config = Description::parse(text, "templates.toml").and_then(|description| description.resolve());
     let config = config.expect("a drive with the templates");
     let mut drive = Drive::new(&config, Options { seed: 1, contents: Contents::Stamps }).expect("it is accepted");

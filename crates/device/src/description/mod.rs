@@ -153,12 +153,14 @@ impl Description {
         let buffer = errors.keep(controller::buffer(root, &flash.geometry));
         let ftl = errors.keep(controller::ftl(root, &flash.geometry))?;
         let user_bytes = errors.keep(controller::capacity(root, &flash.geometry, ftl.mapping_unit));
+        let placement = errors.keep(controller::placement(root, &flash.geometry));
         let gc = errors.keep(controller::gc(root, &flash, ftl.superblock));
         Some(DriveConfig {
             name: name?,
             user_bytes: user_bytes?,
             interface: interface?,
             buffer: buffer?,
+            placement: placement?,
             gc: gc?,
             ftl,
             flash,
@@ -262,6 +264,7 @@ impl DriveConfig {
         match section {
             "buffer" => Some(&self.buffer.own),
             "ftl" => Some(&self.ftl.own),
+            "placement" => Some(&self.placement.own),
             "gc" => Some(&self.gc.own),
             _ => None,
         }
