@@ -249,10 +249,6 @@ impl Ftl for MvFtl {
     }
 
     #[inline]
-    fn share_page(&self, _first: Lpn, _second: Lpn) -> bool {
-        false
-    }
-
     fn pages_left_in_stripe(&self, media: &Media) -> u32 {
         self.allocator.pages_left_in_stripe(media)
     }
