@@ -49,7 +49,7 @@ pub use settings::{Setting, Settings};
 pub use tree::Tree;
 use tree::{Origin, Table, Value};
 
-use crate::{DriveConfig, DriveError, InterfaceKind};
+use crate::{DriveConfig, DriveError, InterfaceKind, PlacementConfig};
 
 /// The longest description, in bytes.
 pub const BYTES_MAX: u64 = 1 << 20;
@@ -284,9 +284,13 @@ pub fn one_line(config: &DriveConfig) -> String {
         "none" => "no buffer".to_string(),
         policy => format!("{} {policy} buffer", format_size(config.buffer.bytes)),
     };
+    let placement = match config.placement.policy.as_str() {
+        policy if policy == PlacementConfig::default().policy => String::new(),
+        policy => format!("{policy} placement, "),
+    };
     format!(
         "{} user of {} flash ({}x{}x{}x{} channels, chips, dies, planes; {} pages), {interface} depth {}, {buffer}, \
-         {} FTL, {} GC",
+         {} FTL, {placement}{} GC",
         format_size(config.user_bytes),
         format_size(geometry.bytes()),
         geometry.channels,
