@@ -1,9 +1,10 @@
-//! A victim policy of one's own beside greedy: the fewest valid units among the oldest blocks.
+//! A victim policy of one's own beside greedy, in the table of `ssdlab run`: the fewest valid units among the oldest blocks.
 
-use rand::RngExt;
-use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Description, Drive, Options, PoolView, VictimPolicy};
-use ssdlab_flash::{Contents, OpKind};
+use std::sync::atomic::AtomicBool;
+
+use ssdlab_base::Rng;
+use ssdlab_device::{Description, Entry, PoolView, VictimPolicy, register_victim};
+use ssdlab_lab::{Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, Sending, TextSource, table};
 
 struct AmongTheOldest(usize);
 
@@ -20,19 +21,18 @@ impl VictimPolicy for AmongTheOldest {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut description = Description::load("devices/demo-slc.toml".as_ref())?;
-    description.set("flash.timing=none")?;
-    let config = description.resolve()?;
-    let options = Options { seed: 1, contents: Contents::Nothing };
-    let drives = [Drive::new(&config, options)?, Drive::with_victim(&config, options, Box::new(AmongTheOldest(16)))?];
-    for (name, mut drive) in ["greedy", "among-the-oldest"].into_iter().zip(drives) {
-        let (pages, mut random) = (drive.user_sectors() / 8, rng(1, "example"));
-        for _ in 0..3 * pages {
-            drive.submit(&Request::new(Op::Write, random.random_range(0..pages) * 8, 8));
-            drive.completions().clear();
-        }
-        let programs = drive.counters().flash.total(OpKind::Program);
-        println!("{name}: {:.3} pages programmed for each page written", programs as f64 / (3 * pages) as f64);
-    }
+    let (name, summary) = ("among-the-oldest", "the fewest valid units among the 16 oldest blocks");
+    register_victim(Entry { name, summary, keys: &[], make: |_| Box::new(AmongTheOldest(16)) })?;
+    let drive = |victim: &str| -> Result<DeviceUnderTest, Box<dyn std::error::Error>> {
+        let mut description = Description::load("devices/demo-slc.toml".as_ref())?;
+        description.set(&format!("gc.victim={victim}"))?;
+        Ok(DeviceUnderTest { label: victim.to_string(), config: description.resolve()? })
+    };
+    let drives = [drive("greedy")?, drive(name)?];
+    let workload = TextSource::open("rw=randwrite,bs=4k,iodepth=32,number_ios=50000", Sending::default(), 1)?;
+    let experiment = Experiment { preconditioning: Preconditioning::Steady, ..Experiment::new(&drives, &workload) };
+    let stop = AtomicBool::new(false);
+    // `run_into` writes the report and the other files as well.
+    println!("{}", table::render(&ssdlab_lab::run(&experiment, None, &Control::new(&stop, &Quiet))?));
     Ok(())
 }

@@ -191,6 +191,14 @@ impl DriveConfig {
         if self.ftl.streams == 0 {
             return refuse("ftl.streams", "there is at least 1 stream".to_string());
         }
+        let placement = &self.placement.policy;
+        if *placement != crate::placement::DEFAULT && self.ftl.streams < 2 {
+            let reason = format!(
+                "\"{placement}\" chooses between streams, and ftl.streams = {}: it needs at least 2",
+                self.ftl.streams
+            );
+            return refuse("placement.policy", reason);
+        }
         if self.interface.queues == 0 || self.interface.queue_depth == 0 {
             return refuse("interface.queue_depth", "queues and depth are at least 1".to_string());
         }

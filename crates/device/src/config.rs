@@ -4,6 +4,7 @@ use ssdlab_base::Nanos;
 use ssdlab_flash::{FlashConfig, Geometry};
 
 use crate::description::Settings;
+use crate::placement;
 
 /// How the host speaks to the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,6 +263,21 @@ impl Pacing {
     }
 }
 
+/// Where host writes go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementConfig {
+    /// Registered policy name (`stream-hint`...).
+    pub policy: String,
+    /// What single policies read.
+    pub own: Settings,
+}
+
+impl Default for PlacementConfig {
+    fn default() -> PlacementConfig {
+        PlacementConfig { policy: placement::DEFAULT.to_string(), own: Settings::default() }
+    }
+}
+
 /// A whole drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveConfig {
@@ -277,6 +293,8 @@ pub struct DriveConfig {
     pub buffer: BufferConfig,
     /// The FTL.
     pub ftl: FtlConfig,
+    /// Where host writes go.
+    pub placement: PlacementConfig,
     /// GC and wear levelling.
     pub gc: GcConfig,
     /// Operations take time (`timing = "none"` counts only).

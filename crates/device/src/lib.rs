@@ -20,6 +20,7 @@ mod map_stats;
 mod media;
 pub mod pacing;
 pub mod path;
+mod placement;
 mod recovery_reads;
 mod registry;
 pub mod seeded;
@@ -32,9 +33,10 @@ mod token;
 mod wakes;
 
 pub use block_pool::PoolView;
+pub use buffer::{BufferPolicy, Padding, Slot, Unit, View};
 pub use config::{
     Allocation, BufferConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Pacing, Parity, ReadUnwritten, SATA_QUEUE_DEPTH, Superblock,
+    Level, Pacing, Parity, PlacementConfig, ReadUnwritten, SATA_QUEUE_DEPTH, Superblock,
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
@@ -46,5 +48,8 @@ pub use ftl::{
 };
 pub use gc::victim::{BROKEN_CONTRACT, VictimPolicy};
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};
-pub use registry::{Registered, registered};
+pub use placement::{PlacementPolicy, WrittenUnit};
+pub use registry::{
+    Entry, MakePolicy, RegisterError, Registered, register_buffer, register_placement, register_victim, registered,
+};
 pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};

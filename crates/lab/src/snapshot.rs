@@ -95,6 +95,7 @@ fn sources(digests: &SourceDigests, config: &DriveConfig) -> Option<String> {
         ("ftl.design", &config.ftl.design),
         ("gc.victim", &config.gc.victim),
         ("buffer.policy", &config.buffer.policy),
+        ("placement.policy", &config.placement.policy),
     ];
     let mut found = digests.shared?.to_string();
     for (key, names, digest) in digests.own {
@@ -104,6 +105,11 @@ fn sources(digests: &SourceDigests, config: &DriveConfig) -> Option<String> {
             found += " ";
             found += digest;
         }
+    }
+    if config.has_added_policy() {
+        // Its sources are the program's.
+        found += " ";
+        found += &build();
     }
     Some(found)
 }

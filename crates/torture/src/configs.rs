@@ -4,8 +4,8 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, ReadUnwritten, Settings, Superblock, draw_design, draw_user_units,
-    drawn_designs, has_own_campaign, registered,
+    InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock, draw_design,
+    draw_user_units, drawn_designs, has_own_campaign, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -188,6 +188,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             parity: Parity::None,
             own: Settings::default(),
         },
+        placement: drawn_placement(&geometry, streams),
         gc: GcConfig {
             victim: one_of(rng, &names("gc.victim")).to_string(),
             own: Settings::default().with("choices", rng.random_range(1..=4_u32)),
@@ -217,6 +218,16 @@ fn drawn_design(geometry: &Geometry, rng: &mut Rng) -> String {
     let number = geometry.pages_per_block + geometry.blocks_per_plane + geometry.planes();
     let later = seldom.iter().find(|(_, one_in)| number.is_multiple_of(*one_in));
     later.map_or(design, |(design, _)| design).to_string()
+}
+
+/// One of the placement policies for a drive with streams to choose from: taken from what is drawn already.
+fn drawn_placement(geometry: &Geometry, streams: u32) -> PlacementConfig {
+    let (known, number) = (names("placement.policy"), (geometry.blocks_per_plane + geometry.pages_per_block) as usize);
+    if streams < 2 {
+        return PlacementConfig::default();
+    }
+    let own = Settings::default().with("hot_age", [1_u32, 20, 50, 100][number / known.len() % 4]);
+    PlacementConfig { policy: known[number % known.len()].to_string(), own }
 }
 
 /// Superblocks for most drives whose allocation allows them: taken from what is drawn already.
@@ -305,6 +316,7 @@ pub fn handful() -> DriveConfig {
             parity: Parity::None,
             own: Settings::default(),
         },
+        placement: PlacementConfig::default(),
         gc: GcConfig {
             victim: "greedy".to_string(),
             own: Settings::default().with("choices", 2_u32),

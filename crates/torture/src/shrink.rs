@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{DriveConfig, Pacing, Parity, Superblock};
+use ssdlab_device::{DriveConfig, Pacing, Parity, PlacementConfig, Superblock};
 use ssdlab_flash::{FaultKind, Faults, Latency, MultiPlane, SchedulerKind};
 
 use crate::case::{Case, Finding, Struck, Subject, Watched, run, run_watched};
@@ -220,7 +220,8 @@ const CHANGES: &[Change] = &[
     |drive| drive.gc.static_wear_threshold = 0,
     |drive| drive.gc.dynamic_wear_levelling = false,
     |drive| drive.gc.victim = "greedy".to_string(),
-    |drive| drive.ftl.streams = 1,
+    |drive| drive.placement = PlacementConfig::default(),
+    |drive| (drive.ftl.streams, drive.placement) = (1, PlacementConfig::default()),
     |drive| drive.ftl.separate_gc_frontier = false,
     |drive| drive.flash.geometry.channels = 1,
     |drive| drive.flash.geometry.chips_per_channel = 1,

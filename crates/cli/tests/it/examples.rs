@@ -37,7 +37,12 @@ fn an_experiment_prints_its_table() {
 
 #[test]
 fn a_policy_of_ones_own_stands_beside_greedy() {
-    shows("write_a_policy", &["greedy: ", "among-the-oldest: "]);
+    shows("write_a_policy", &["greedy", "among-the-oldest", "write amplification"]);
+}
+
+#[test]
+fn a_placement_of_ones_own_stands_beside_recency() {
+    shows("place_writes", &["stream-hint", "recency", "journal", "write amplification"]);
 }
 
 #[test]

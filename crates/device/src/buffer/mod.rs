@@ -31,22 +31,23 @@ use std::fmt;
 
 use chain::{Chain, NO_NODE};
 pub(crate) use contents::HeldUnits;
-pub(crate) use policy::{BufferPolicy, Chips, Padding, Unit, View};
+pub(crate) use policy::Chips;
+pub use policy::{BufferPolicy, Padding, Unit, View};
 pub(crate) use write_buffer::{Entry, Met, WriteBuffer};
 
-use crate::{DriveConfig, registry};
+use crate::registry::{Entry as Registered, MakePolicy, Registry};
 
 /// A place in the buffer: a unit has it from when it comes in until it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub struct Slot(u32);
 
 impl Slot {
     /// None of them.
     const NONE: Slot = Slot(u32::MAX);
 
-    /// The place in a table with an entry for each.
+    /// The place in a table with an entry for each slot: small, and used again.
     #[inline(always)]
-    const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -58,22 +59,25 @@ impl fmt::Display for Slot {
 }
 
 /// A registered policy; one that cannot be made is no buffer at all.
-type Policy = registry::Entry<Option<fn(&DriveConfig) -> Box<dyn BufferPolicy>>>;
+type Policy = Registered<Option<MakePolicy<dyn BufferPolicy>>>;
 
 /// Every buffer policy.
-pub(crate) const POLICIES: &[Policy] = &[
-    Policy { name: "none", summary: "no buffer: a write completes when it is on flash", keys: &[], make: None },
-    fifo::POLICY,
-    lru::POLICY,
-    mca::POLICY,
-    pc_lru::POLICY,
-    arc::POLICY,
-    arc::PC_POLICY,
-    lirs::POLICY,
-    lirs::PC_POLICY,
-    cflru::POLICY,
-    fab::POLICY,
-    bplru::POLICY,
-    #[cfg(test)]
-    template::POLICY,
-];
+pub(crate) static POLICIES: Registry<Option<MakePolicy<dyn BufferPolicy>>> = Registry::new(
+    "buffer.policy",
+    &[
+        Policy { name: "none", summary: "no buffer: a write completes when it is on flash", keys: &[], make: None },
+        fifo::POLICY,
+        lru::POLICY,
+        mca::POLICY,
+        pc_lru::POLICY,
+        arc::POLICY,
+        arc::PC_POLICY,
+        lirs::POLICY,
+        lirs::PC_POLICY,
+        cflru::POLICY,
+        fab::POLICY,
+        bplru::POLICY,
+        #[cfg(test)]
+        template::POLICY,
+    ],
+);

@@ -7,18 +7,19 @@ use crate::BufferCounters;
 
 /// A write of a unit, as a policy is told of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unit {
-    pub(crate) lpn: Lpn,
+pub struct Unit {
+    /// The logical unit.
+    pub lpn: Lpn,
     /// Number of the write command; units of one request share it.
-    pub(crate) command: u64,
+    pub command: u64,
     /// Sectors of this write; none when a read brings the unit in.
-    pub(crate) written: u64,
+    pub written: u64,
     /// Sectors in the buffer before and now.
-    pub(crate) held: [u32; 2],
+    pub held: [u32; 2],
     /// All sectors of the unit were in the buffer before.
-    pub(crate) was_full: bool,
+    pub was_full: bool,
     /// All sectors of the unit are in the buffer now.
-    pub(crate) is_full: bool,
+    pub is_full: bool,
 }
 
 /// Which chips are at work.
@@ -28,7 +29,7 @@ pub(crate) trait Chips {
 }
 
 /// What a policy sees when it chooses.
-pub(crate) struct View<'a> {
+pub struct View<'a> {
     pub(super) entries: &'a [Entry],
     pub(super) full_mask: u64,
     pub(super) chips: &'a dyn Chips,
@@ -37,35 +38,35 @@ pub(crate) struct View<'a> {
 
 impl View<'_> {
     /// Whether all sectors of the unit are in the buffer.
-    pub(crate) fn is_full(&self, slot: Slot) -> bool {
+    pub fn is_full(&self, slot: Slot) -> bool {
         self.entries[slot.index()].mask == self.full_mask
     }
 
     /// Whether the unit's chip is congested: its first flash operation would have to wait.
-    pub(crate) fn is_congested(&self, slot: Slot) -> bool {
+    pub fn is_congested(&self, slot: Slot) -> bool {
         let entry = &self.entries[slot.index()];
         self.chips.is_busy(entry.lpn, entry.mask)
     }
 
     /// Partial units that would have left stay, for the sake of a busy chip.
-    pub(crate) fn delayed(&mut self, units: u64) {
+    pub fn delayed(&mut self, units: u64) {
         self.counters.delayed_pages += units;
     }
 }
 
 /// Blocks leave with what they lack, read from flash and written anew.
-pub(crate) struct Padding {
+pub struct Padding {
     /// Units of a block.
-    pub(crate) block_units: u32,
+    pub block_units: u32,
     /// The key of `[buffer]` that asks for it.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
 }
 
 /// The order in which units leave.
 ///
 /// A policy keeps an order of slots; it sees no data and writes nothing. What it chooses leaves, or stays if flash has no
 /// room: only `remove` says that a unit is gone.
-pub(crate) trait BufferPolicy: Send {
+pub trait BufferPolicy: Send {
     /// Whether what is read from flash is kept as well.
     fn caches_reads(&self) -> bool {
         false

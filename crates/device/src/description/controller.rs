@@ -12,7 +12,7 @@ use super::reader::{Field, Section};
 use super::settings::Settings;
 use crate::{
     Allocation, BufferConfig, DestageConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    SATA_QUEUE_DEPTH, Superblock,
+    PlacementConfig, SATA_QUEUE_DEPTH, Superblock,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -170,6 +170,13 @@ fn destage(buffer: &Section<'_>) -> Result<DestageConfig, DescriptionError> {
         None => low_watermark(high_percent),
     };
     Ok(DestageConfig { when, high_percent, low_percent })
+}
+
+/// Reads `[placement]`.
+pub(super) fn placement(root: &Section<'_>, geometry: &Geometry) -> Result<PlacementConfig, DescriptionError> {
+    let placement = root.section("placement")?;
+    let policy = placement.word("policy")?.to_string();
+    Ok(PlacementConfig { policy, own: own(&placement, &keys::PLACEMENTS, geometry)? })
 }
 
 /// Reads `[ftl]`.

@@ -11,7 +11,7 @@ use super::key::{Family, Words, word as word_of};
 use super::keys;
 use super::quantity::{bandwidth, latency, size, span};
 use super::settings::Settings;
-use crate::{Allocation, DriveConfig, Level, ReadUnwritten};
+use crate::{Allocation, DriveConfig, Level, PlacementConfig, ReadUnwritten};
 
 /// The description that says all of `config` and nothing else.
 pub fn expanded(config: &DriveConfig) -> Table {
@@ -74,7 +74,8 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
         ("dynamic_wear_levelling", Value::Boolean(gc.dynamic_wear_levelling)),
         ("static_wear_threshold", count(gc.static_wear_threshold)),
     ]);
-    Table::from_iter(
+    let placement = table([("policy", text(&config.placement.policy))]);
+    let mut whole = Table::from_iter(
         [
             ("name", text(&config.name)),
             ("flash", flash(&config.flash, config.timed)),
@@ -85,7 +86,13 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
             ("gc", with_own(gc, &keys::VICTIMS, &config.gc.own)),
         ]
         .map(|(key, value)| (key.to_string(), value)),
-    )
+    );
+    // Descriptions that set nothing of it are written as before there was such a section.
+    if all || config.placement != PlacementConfig::default() {
+        let placement = with_own(placement, &keys::PLACEMENTS, &config.placement.own);
+        whole.insert("placement".to_string(), placement);
+    }
+    whole
 }
 
 /// A section with the keys of single policies or designs: those of the one that is chosen and of any that is set, or all.

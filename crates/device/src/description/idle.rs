@@ -9,7 +9,7 @@ use super::controller::low_watermark;
 use super::expand::with_all_keys;
 use super::key::{Key, Kind};
 use super::keys;
-use crate::{DestageConfig, DriveConfig};
+use crate::{DestageConfig, DriveConfig, PlacementConfig};
 
 /// A key that says what reads others, and every key that only some of what it can name reads, with their names.
 type Readers = (&'static str, Vec<(&'static Key, Vec<&'static str>)>);
@@ -63,6 +63,12 @@ pub fn idle_settings(config: &DriveConfig, collects_by_policy: bool) -> Vec<Stri
         sentences.push(format!(
             "gc.victim = \"{}\" changes nothing: ftl.design = \"{}\" uses no victim policy",
             config.gc.victim, config.ftl.design
+        ));
+    }
+    if !collects_by_policy && config.placement.policy != PlacementConfig::default().policy {
+        sentences.push(format!(
+            "placement.policy = \"{}\" changes nothing: ftl.design = \"{}\" has no streams",
+            config.placement.policy, config.ftl.design
         ));
     }
     sentences

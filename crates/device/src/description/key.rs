@@ -177,7 +177,7 @@ impl Key {
     }
 
     /// The key at a path.
-    pub(super) fn find(keys: &'static [Key], path: &[&str]) -> Option<&'static Key> {
+    pub(crate) fn find(keys: &'static [Key], path: &[&str]) -> Option<&'static Key> {
         let (first, rest) = path.split_first()?;
         let mut key = keys.iter().find(|key| key.name == *first)?;
         for name in rest {

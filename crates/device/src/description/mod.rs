@@ -49,7 +49,7 @@ pub use settings::{Setting, Settings};
 pub use tree::Tree;
 use tree::{Origin, Table, Value};
 
-use crate::{DriveConfig, DriveError, InterfaceKind};
+use crate::{DriveConfig, DriveError, InterfaceKind, PlacementConfig};
 
 /// The longest description, in bytes.
 pub const BYTES_MAX: u64 = 1 << 20;
@@ -153,12 +153,14 @@ impl Description {
         let buffer = errors.keep(controller::buffer(root, &flash.geometry));
         let ftl = errors.keep(controller::ftl(root, &flash.geometry))?;
         let user_bytes = errors.keep(controller::capacity(root, &flash.geometry, ftl.mapping_unit));
+        let placement = errors.keep(controller::placement(root, &flash.geometry));
         let gc = errors.keep(controller::gc(root, &flash, ftl.superblock));
         Some(DriveConfig {
             name: name?,
             user_bytes: user_bytes?,
             interface: interface?,
             buffer: buffer?,
+            placement: placement?,
             gc: gc?,
             ftl,
             flash,
@@ -262,6 +264,7 @@ impl DriveConfig {
         match section {
             "buffer" => Some(&self.buffer.own),
             "ftl" => Some(&self.ftl.own),
+            "placement" => Some(&self.placement.own),
             "gc" => Some(&self.gc.own),
             _ => None,
         }
@@ -281,9 +284,13 @@ pub fn one_line(config: &DriveConfig) -> String {
         "none" => "no buffer".to_string(),
         policy => format!("{} {policy} buffer", format_size(config.buffer.bytes)),
     };
+    let placement = match config.placement.policy.as_str() {
+        policy if policy == PlacementConfig::default().policy => String::new(),
+        policy => format!("{policy} placement, "),
+    };
     format!(
         "{} user of {} flash ({}x{}x{}x{} channels, chips, dies, planes; {} pages), {interface} depth {}, {buffer}, \
-         {} FTL, {} GC",
+         {} FTL, {placement}{} GC",
         format_size(config.user_bytes),
         format_size(geometry.bytes()),
         geometry.channels,

@@ -10,7 +10,6 @@ use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
 use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, Waiter, full_mask};
 use crate::media::Media;
-use crate::registry::pick;
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
@@ -20,7 +19,7 @@ pub(super) fn make_buffer(
     media: &Media,
     compaction: Option<Compaction>,
 ) -> Result<Option<WriteBuffer>, DriveError> {
-    let policy = pick("buffer.policy", &config.buffer.policy, POLICIES)?;
+    let policy = POLICIES.pick(&config.buffer.policy)?;
     let full = full_mask(config.ftl.mapping_unit);
     let cell_bytes = media.flash.store.cell_bytes();
     Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, compaction)))
@@ -87,6 +86,23 @@ impl Drive {
         Ok(())
     }
 
+    /// The stream that takes a unit which the host writes, where its command names `hint`.
+    #[inline(always)]
+    pub(super) fn stream_of(&self, lpn: Lpn, hint: u16) -> u16 {
+        match &self.placement {
+            None => hint,
+            Some(placement) => placement.stream(lpn, hint),
+        }
+    }
+
+    /// The host wrote units from `first` on: their ages begin.
+    #[inline(always)]
+    pub(super) fn note_written(&mut self, first: Lpn, units: u32) {
+        if let Some(placement) = &mut self.placement {
+            placement.note_written(first, units);
+        }
+    }
+
     /// Brings one unit's sectors into the buffer, making room first: for all that the command still brings (`still`
     /// sectors) and for what stalled commands wait to bring, so that pages leave side by side and not one by one.
     pub(super) fn buffer_unit(
@@ -98,12 +114,14 @@ impl Drive {
         stream: u16,
         still: u64,
     ) -> Result<(), Stall> {
+        let stream = self.stream_of(lpn, stream);
         loop {
             self.forget_padding_place(lpn);
             let number = self.commands.writes_dispatched;
             let buffer = self.stage.buffer.as_mut().expect("a buffered write has a buffer");
             let cost = match buffer.write(lpn, mask, cells, number, stream) {
                 Ok(met) => {
+                    self.note_written(lpn, 1);
                     self.counters.buffer.write_hits += u64::from(met != Met::Nothing);
                     self.counters.buffer.write_misses += u64::from(met == Met::Nothing);
                     self.counters.buffer.converted_pages += u64::from(met == Met::Completed);

@@ -38,7 +38,8 @@ impl Drive {
     pub fn checkpoint_bytes(&self) -> u64 {
         let buffered = self.stage.buffer.as_ref().map_or(0, |buffer| u64::from(buffer.units()) * 28);
         let map = self.ftl.memory().into_iter().find(|(name, _)| *name == "mapping_bytes");
-        self.media.flash.oob.bytes() + map.map_or(0, |(_, bytes)| bytes) + buffered
+        let ages = self.placement.as_ref().map_or(0, |placement| placement.bytes());
+        self.media.flash.oob.bytes() + map.map_or(0, |(_, bytes)| bytes) + buffered + ages
     }
 
     /// Writes the whole state of a drive without time between two commands.

@@ -535,8 +535,10 @@ impl Drive {
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), cells: &[] };
-            self.ask_for_map_to_write(Waiter::Command(command), &[lpn], request.stream)?;
-            self.ftl.write(&mut self.media, &[unit], request.stream, Cause::Host, owner)?;
+            let stream = self.stream_of(lpn, request.stream);
+            self.ask_for_map_to_write(Waiter::Command(command), &[lpn], stream)?;
+            self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, owner)?;
+            self.note_written(lpn, 1);
             self.page_started(command);
             return Ok(1);
         }
@@ -551,10 +553,12 @@ impl Drive {
         let per_unit = self.sectors_per_unit;
         let owner = Owner::Command(command);
         let wanted = left.min(self.media.units_per_page);
-        let count = (1..wanted).find(|index| !self.ftl.share_page(lpn, lpn + *index)).unwrap_or(wanted);
+        let stream = self.stream_of(lpn, request.stream);
+        let parts = |unit: Lpn| !self.ftl.share_page(lpn, unit) || self.stream_of(unit, request.stream) != stream;
+        let count = (1..wanted).find(|index| parts(lpn + *index)).unwrap_or(wanted);
         if self.caches_map {
             let lpns: ArrayVec<Lpn, MAX_UNITS> = (0..count).map(|index| lpn + index).collect();
-            self.ask_for_map_to_write(Waiter::Command(command), &lpns, request.stream)?;
+            self.ask_for_map_to_write(Waiter::Command(command), &lpns, stream)?;
         }
         let mut scratch = std::mem::take(&mut self.stage.scratch);
         let unit_cells = per_unit as usize * cell;
@@ -576,10 +580,11 @@ impl Drive {
             let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
             units.push(UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), cells });
         }
-        let written = self.ftl.write(&mut self.media, &units, request.stream, Cause::Host, owner);
+        let written = self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner);
         drop(units);
         self.stage.scratch = scratch;
         written?;
+        self.note_written(lpn, count);
         self.page_started(command);
         Ok(count)
     }
@@ -710,8 +715,9 @@ impl Drive {
         let lpn = Lpn((from / self.sectors_per_unit) as u32);
         let mask = mask_of(from % self.sectors_per_unit, to - from);
         let holds_data = self.buffered_mask(lpn) != 0 || self.commands[command].holds_data;
+        let stream = self.stream_of(lpn, 0);
         if self.stage.buffer.is_none() {
-            self.ask_for_map_to_write(Waiter::Command(command), &[lpn], 0)?;
+            self.ask_for_map_to_write(Waiter::Command(command), &[lpn], stream)?;
         } else if !holds_data {
             self.ask_for_map(Waiter::Read(command), &[lpn])?;
         }
@@ -725,7 +731,8 @@ impl Drive {
             return self.buffer_unit(command, lpn, mask, &cells, 0, to - from);
         }
         let unit = UnitWrite { lpn, mask, cells: &cells };
-        self.ftl.write(&mut self.media, &[unit], 0, Cause::Host, Owner::Command(command))?;
+        self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, Owner::Command(command))?;
+        self.note_written(lpn, 1);
         self.page_started(command);
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::DriveConfig;
 use crate::block_pool::BlockPool;
 use crate::buffer::WriteBuffer;
 use crate::ftl::DESIGNS;
+use crate::placement::Placement;
 use crate::registry::pick;
 
 /// What commands in flight, their data and the lists of them take whatever the drive's size.
@@ -50,6 +51,6 @@ fn whole(config: &DriveConfig, flash: u64, contents: Contents) -> Result<u64, Dr
         _ => WriteBuffer::simulator_bytes(config.buffer.bytes, config.ftl.mapping_unit, contents.cell_bytes()),
     };
     let pool = BlockPool::simulator_bytes(&config.flash.geometry);
-    let tables = flash + pool + (design.simulator_bytes)(config) + buffer;
+    let tables = flash + pool + (design.simulator_bytes)(config) + buffer + Placement::simulator_bytes(config);
     Ok(tables + tables / 32 + IN_FLIGHT)
 }

@@ -41,6 +41,7 @@ use crate::gc::Gc;
 use crate::gc::victim::{POLICIES as VICTIMS, VictimPolicy};
 use crate::interface::{Direction, Interface};
 use crate::media::{Frontier, Media, Place};
+use crate::placement::Placement;
 use crate::registry::pick;
 use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
@@ -144,6 +145,8 @@ pub struct Drive {
     /// Commands of a set that stand beside the mapping.
     beside: Option<Box<dyn CommandsBeside>>,
     gc: Gc,
+    /// Which stream takes a unit, where a policy chooses it and not the host.
+    placement: Option<Box<Placement>>,
     host: HostSide,
     commands: CommandTable,
     waiting: Waiting,
@@ -192,7 +195,7 @@ impl Drive {
 
     fn assemble(config: &DriveConfig, media: Media) -> Result<Drive, DriveError> {
         let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
-        let victim = pick("gc.victim", &config.gc.victim, VICTIMS)?;
+        let victim = VICTIMS.pick(&config.gc.victim)?;
         let mut ftl = (design.make)(config);
         let beside = (design.beside)(config);
         let light_load = ftl.idle_work().map_or(0, |work| work.light_load());
@@ -239,6 +242,7 @@ impl Drive {
             reads: SteppedReads::default(),
             failures: Failures::default(),
             counters: Counters::default(),
+            placement: Placement::new(config)?.map(Box::new),
             paths: None,
             done: Vec::new(),
             caches_map,

@@ -168,6 +168,7 @@ impl Drive {
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();
         memory.extend(self.beside.iter().flat_map(|beside| beside.memory()));
+        memory.extend(self.placement.iter().map(|placement| ("placement_bytes", placement.bytes())));
         let tables: u64 = memory.iter().map(|(_, bytes)| bytes).sum();
         let buffer = if self.stage.buffer.is_some() { self.config.buffer.bytes } else { 0 };
         memory.push(("buffer_bytes", buffer));
@@ -357,6 +358,9 @@ impl Drive {
         if let Some(beside) = &self.beside {
             beside.save_to(to)?;
         }
+        if let Some(placement) = &self.placement {
+            placement.save_to(to)?;
+        }
         to.write_all(MAGIC)
     }
 
@@ -377,6 +381,10 @@ impl Drive {
         drive.ftl.restore(&mut drive.media, from)?;
         if let Some(beside) = &mut drive.beside {
             beside.load_from(from)?;
+        }
+        if let Some(placement) = &mut drive.placement {
+            placement.load_from(from)?;
+            placement.accept()?;
         }
         load_magic(MAGIC, from, "the saved drive is damaged")?;
         drive.adopt_blocks(&controller)?;

@@ -4,7 +4,7 @@ use rand::RngExt as _;
 use ssdlab_base::{CommandSet, Rng};
 
 use super::DESIGNS;
-use crate::{DriveConfig, Settings};
+use crate::{DriveConfig, PlacementConfig, Settings};
 
 /// How drives of a design are drawn.
 pub(crate) struct Drawing {
@@ -67,6 +67,9 @@ pub fn draw_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     config.ftl.design = design.to_string();
     config.ftl.own = Settings::default();
     (drawing_of(config).drive)(config, rng);
+    if config.ftl.streams < 2 {
+        config.placement = PlacementConfig::default();
+    }
 }
 
 /// Of so many units that a drawn drive could have, those that are the user's.

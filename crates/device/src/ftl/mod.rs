@@ -4,6 +4,7 @@
 //! collection empties a block, and at recovery; the design answers by starting flash operations on [`Media`].
 
 mod aftl;
+mod allocator;
 mod bit_fields;
 mod block_mapped;
 mod block_mapping_limits;
@@ -15,8 +16,10 @@ mod drawing;
 mod durable_trims;
 mod log_block;
 pub(crate) mod mv;
+mod one_table;
+mod oob_recovery;
 pub(crate) mod page;
-mod placement;
+mod page_mapping;
 mod shrd;
 mod tagged;
 mod trims;
@@ -203,14 +206,20 @@ pub(crate) trait Ftl: Send {
     /// The die of the first flash operation that writing this unit now would start: the read of what completes it, else
     /// its program; `None` where the program goes to whatever die is idle. This is what a buffer policy calls the unit's
     /// chip.
-    fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId>;
+    fn first_die(&self, _: &Media, _: Lpn, _: u64) -> Option<DieId> {
+        None
+    }
 
     /// Whether two units may share a page.
-    fn share_page(&self, first: Lpn, second: Lpn) -> bool;
+    fn share_page(&self, _: Lpn, _: Lpn) -> bool {
+        false
+    }
 
     /// Pages that the FTL gives out until each plane has had its turn: what is written together begins and ends with a
     /// stripe, so that the planes of a die stay in step.
-    fn pages_left_in_stripe(&self, media: &Media) -> u32;
+    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
+        1
+    }
 
     /// Where a unit is.
     fn find(&self, lpn: Lpn) -> Found;
@@ -270,7 +279,7 @@ pub(crate) trait Ftl: Send {
 
     /// Brings into the processor's cache what units that will be needed soon are looked up in; at most
     /// [`PREFETCHED`] at a time.
-    fn prefetch(&self, media: &Media, lpns: &[Lpn]);
+    fn prefetch(&self, _: &Media, _: &[Lpn]) {}
 
     /// Rebuilds the mapping from flash alone, and tells `reads` of every page that it looks at.
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads);
@@ -281,7 +290,9 @@ pub(crate) trait Ftl: Send {
     }
 
     /// Units of metadata kept on flash beside the user's.
-    fn metadata_units(&self) -> u32;
+    fn metadata_units(&self) -> u32 {
+        0
+    }
 
     /// Refuses a drive with so many good superblocks in each group where they cannot hold the user's data beside what the
     /// design needs. Asked when the drive is made, and again when blocks go bad.
@@ -302,7 +313,9 @@ pub(crate) trait Ftl: Send {
     fn memory(&self) -> Vec<(&'static str, u64)>;
 
     /// The design's own figures by name, for results.
-    fn design(&self, media: &Media) -> Vec<(String, f64)>;
+    fn design(&self, _: &Media) -> Vec<(String, f64)> {
+        Vec::new()
+    }
 
     /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
     fn in_flight_work(&mut self, _: &Media) -> Vec<&'static str> {
@@ -310,7 +323,7 @@ pub(crate) trait Ftl: Send {
     }
 
     /// Forgets what was counted.
-    fn reset_counters(&mut self);
+    fn reset_counters(&mut self) {}
 
     /// The map's state for a snapshot.
     fn save(&self, to: &mut dyn std::io::Write) -> std::io::Result<()>;
@@ -468,4 +481,5 @@ pub(crate) const DESIGNS: &[Design] = &[
     log_block::FAST,
     aftl::DESIGN,
     aftl::ZONED,
+    one_table::DESIGN,
 ];

@@ -15,6 +15,19 @@ pub(super) struct Page<'a> {
     pub(super) source: Ppn,
     /// Blocks that must not be erased before it is on flash.
     pub(super) pins: &'a [BlockId],
+    /// The frontier that gave out its place.
+    pub(super) frontier: Frontier,
+}
+
+impl Page<'_> {
+    /// A page of a block that a design opened by itself: what is said of it differs from this.
+    pub(super) const OF_OWN_BLOCK: Page<'static> = Page {
+        place: Place { block: BlockId::NONE, page: 0 },
+        lpn: Lpn::NONE,
+        source: Ppn::NONE,
+        pins: &[],
+        frontier: Frontier::Host(0),
+    };
 }
 
 /// Where the data of a page that is written again comes from.
@@ -55,7 +68,7 @@ pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'
     let mut after = NONE;
     if completed {
         cause = Cause::ReadModifyWrite;
-        after = fetch(media, source, unit, (all & !write.mask).count_ones() * 512, cause);
+        after = fetch(media, source, unit, (all & !write.mask).count_ones() * 512, cause, true);
         if media.flash.oob.is_poisoned(source.sole_unit()) {
             media.flash.lose(unit);
         }
@@ -64,15 +77,18 @@ pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'
 }
 
 /// Programs what another page holds.
-pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause) {
+pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner: Owner) {
     let (unit, source) = (media.unit_at(page.place), page.source);
     if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
         media.flash.oob.poison(unit);
     }
     // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
     media.flash.oob.carry(source.sole_unit(), unit);
-    let after = fetch(media, source, unit, media.unit_bytes, cause);
-    program(media, page, after, cause, Owner::None);
+    // What metadata says is in RAM as well: it is never lost.
+    let at_risk = media.flash.oob.record(source.sole_unit()).is_none();
+    let after = fetch(media, source, unit, media.unit_bytes, cause, at_risk);
+    let source = if at_risk { source } else { Ppn::NONE };
+    program(media, &Page { source, ..*page }, after, cause, owner);
 }
 
 /// Programs a page that holds nothing, so that the ones behind it can be programmed.
@@ -85,13 +101,16 @@ pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
     program(media, page, NONE, cause, Owner::None);
 }
 
-/// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`.
-fn fetch(media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause) -> OpId {
+/// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`. Where it is `at_risk`, a read that
+/// fails loses it.
+fn fetch(media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause, at_risk: bool) -> OpId {
     match source_of(media, source, bytes, cause) {
         Source::Here => NONE,
         Source::After(op) => op,
         Source::Lost => {
-            media.flash.lose(unit);
+            if at_risk {
+                media.flash.lose(unit);
+            }
             NONE
         }
     }
@@ -122,7 +141,7 @@ pub(super) fn program(media: &mut Media, page: &Page<'_>, after: OpId, cause: Ca
     let after = if after == NONE { &[][..] } else { &one };
     let source = [page.source.sole_unit()];
     let taken = if after.is_empty() { &[][..] } else { &source };
-    let (kind, frontier, pins) = (OpKind::Program, Frontier::Host(0), page.pins);
+    let (kind, frontier, pins) = (OpKind::Program, page.frontier, page.pins);
     let lpns = [page.lpn];
     let lpns = if page.lpn == Lpn::NONE { &[][..] } else { &lpns };
     media.program(

@@ -78,7 +78,7 @@ fn options(contents: Contents) -> Options {
 
 /// Collection that takes the block with the fewest valid units.
 fn greedy(config: &DriveConfig) -> Gc {
-    let greedy = &POLICIES[0];
+    let greedy = POLICIES.all()[0];
     Gc::new(config, (greedy.make)(config))
 }
 

@@ -5,7 +5,8 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, BufferConfig, Description, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, ReadUnwritten, Settings, Superblock,
+    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings,
+    Superblock,
 };
 use ssdlab_flash::{
     BlockId, Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault,
@@ -115,6 +116,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             parity: Parity::None,
             own: Settings::default(),
         },
+        placement: PlacementConfig::default(),
         gc: GcConfig {
             victim: "greedy".to_string(),
             own: Settings::default(),
@@ -415,6 +417,13 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     superblock,
                     parity,
                     own: Settings::default(),
+                },
+                placement: match ftl.2 {
+                    1 => PlacementConfig::default(),
+                    streams => PlacementConfig {
+                        policy: ["stream-hint", "recency"][streams as usize % 2].to_string(),
+                        own: Settings::default().with("hot_age", streams.min(100)),
+                    },
                 },
                 gc: GcConfig {
                     victim: gc.0.to_string(),

@@ -27,6 +27,7 @@ mod oracle_space;
 mod own_folder;
 mod parity;
 mod paths;
+mod placement;
 mod scheduling;
 mod segments;
 mod shrd;

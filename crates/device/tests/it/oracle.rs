@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
-use ssdlab_device::{Allocation, Drive, DriveConfig, InterfaceKind, Level, Options, Status};
+use ssdlab_device::{Allocation, Drive, DriveConfig, InterfaceKind, Level, Options, PlacementConfig, Status};
 use ssdlab_flash::Contents;
 use ssdlab_torture::commands::Mix;
 use ssdlab_torture::configs::{self, names};
@@ -160,6 +160,7 @@ fn the_host_leaves_relocation_the_pages_it_was_promised() {
         config.gc.free_blocks = 2;
         config.gc.victim = "random".to_string();
         config.ftl.streams = 1;
+        config.placement = PlacementConfig::default();
         config.buffer.policy = "none".to_string();
         let geometry = &mut config.flash.geometry;
         (geometry.channels, geometry.chips_per_channel, geometry.dies_per_chip) = (1, 1, 1);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
     Allocation, BufferConfig, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, ReadUnwritten, Settings, Superblock,
+    InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -120,6 +120,7 @@ pub(crate) fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             parity: Parity::None,
             own: Settings::default(),
         },
+        placement: PlacementConfig::default(),
         gc: GcConfig {
             victim: "greedy".to_string(),
             own: Settings::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ssdlab_base::{Nanos, SECTOR_BYTES};
-use ssdlab_device::{Counters, MapCacheStats, MapUser, Setting};
+use ssdlab_device::{Counters, MapCacheStats, MapUser, PlacementConfig, Setting};
 use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
 use ssdlab_host::{Administration, LayerMetrics, Part};
 use ssdlab_measure::{Lifetime, Usage};
@@ -376,6 +376,10 @@ fn overwrites(
 ) -> Option<Theory> {
     let config = &dut.config;
     let geometry = &config.flash.geometry;
+    if config.placement.policy != PlacementConfig::default().policy {
+        // They know no frontiers by age.
+        return None;
+    }
     if config.buffer.policy == "none" && config.ftl.mapping_unit < geometry.page_bytes {
         // A unit takes a page of its own: the closed forms know no padding.
         return None;

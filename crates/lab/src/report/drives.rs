@@ -157,6 +157,7 @@ fn description(drive: &Drive<'_>, device: &DeviceResult) -> String {
             get("ftl.design").map(str::to_string),
             sized("ftl.mapping_unit").map(|unit| format!("{unit} mapping")),
             get("ftl.parity").filter(|parity| *parity != "none").map(|parity| format!("{parity} parity")),
+            get("placement.policy").map(|policy| format!("{policy} placement")),
         ]),
         said(&[get("gc.victim").map(str::to_string), get("gc.pacing").map(|pacing| format!("{pacing} pacing"))]),
         said(&[buffer]),

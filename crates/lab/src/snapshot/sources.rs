@@ -33,8 +33,12 @@ const AFTERWARDS: [&str; 17] = [
 ];
 
 /// Folders with a registry in `mod.rs` and a module for each design or policy, and the key that chooses one.
-const REGISTRIES: [(&str, &str); 3] =
-    [("device/src/ftl", "ftl.design"), ("device/src/gc/victim", "gc.victim"), ("device/src/buffer", "buffer.policy")];
+const REGISTRIES: [(&str, &str); 4] = [
+    ("device/src/ftl", "ftl.design"),
+    ("device/src/gc/victim", "gc.victim"),
+    ("device/src/buffer", "buffer.policy"),
+    ("device/src/placement", "placement.policy"),
+];
 
 /// A design's or policy's module that no other file names.
 pub(crate) struct Own {
@@ -227,7 +231,8 @@ mod tests {
         let digests = digests(&crates()).expect("a readable source");
         assert!(digests.own.iter().all(|own| REGISTRIES.iter().any(|(_, key)| *key == own.key)));
         let own: Vec<&str> = own(&digests).into_iter().map(|(name, _)| name).collect();
-        for name in ["greedy", "d-choices", "mvftl", "dftl", "shrd", "bast", "block-mapped", "cflru", "lirs"] {
+        for name in ["greedy", "d-choices", "mvftl", "dftl", "shrd", "bast", "block-mapped", "cflru", "lirs", "recency"]
+        {
             assert!(own.contains(&name), "{name} stands alone: {own:?}");
         }
     }

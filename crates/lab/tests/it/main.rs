@@ -1,5 +1,6 @@
 //! Experiments: runs, results and files, and drives against models of their own.
 
+mod added_policies;
 mod append;
 mod breakdown;
 mod cached_map;

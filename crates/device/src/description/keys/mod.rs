@@ -69,6 +69,7 @@ pub const ROOT: &[Key] = &[
     Key::section("interface", Kind::Table(INTERFACE)),
     Key::section("buffer", Kind::Chosen(BUFFER, &BUFFERS)),
     Key::section("ftl", Kind::Chosen(FTL, &DESIGNS)),
+    Key::section("placement", Kind::Chosen(PLACEMENT, &PLACEMENTS)),
     Key::section("gc", Kind::Chosen(GC, &VICTIMS)),
 ];
 
@@ -252,6 +253,15 @@ pub(in crate::description) const FTL: &[Key] = &[
     ),
 ];
 
+/// `[placement]`, but for what single policies read.
+pub(in crate::description) const PLACEMENT: &[Key] = &[Key::new(
+    "policy",
+    Kind::Word(|| names("placement.policy")),
+    Default::word(crate::placement::DEFAULT),
+    "Which of the streams (`ftl.streams`) takes a unit that the host writes; `ssdlab list` lists the policies \
+     ([model/placement.md](model/placement.md)). All but `\"stream-hint\"` need at least 2 streams.",
+)];
+
 /// The victim policy of a description that names none.
 pub(in crate::description) const DEFAULT_VICTIM: &str = "greedy";
 
@@ -317,10 +327,13 @@ pub(in crate::description) const GC: &[Key] = &[
 
 /// The buffer policies.
 pub(in crate::description) static BUFFERS: Family =
-    Family { key: "policy", members: || crate::registry::keys(crate::buffer::POLICIES), expands_all: true };
+    Family { key: "policy", members: || crate::registry::keys(crate::buffer::POLICIES.all()), expands_all: true };
 /// The designs of flash translation layers.
 pub(in crate::description) static DESIGNS: Family =
     Family { key: "design", members: || crate::registry::keys(crate::ftl::DESIGNS), expands_all: false };
+/// The placement policies.
+pub(in crate::description) static PLACEMENTS: Family =
+    Family { key: "policy", members: || crate::registry::keys(crate::placement::POLICIES.all()), expands_all: true };
 /// The victim policies.
 pub(in crate::description) static VICTIMS: Family =
-    Family { key: "victim", members: || crate::registry::keys(crate::gc::victim::POLICIES), expands_all: true };
+    Family { key: "victim", members: || crate::registry::keys(crate::gc::victim::POLICIES.all()), expands_all: true };

@@ -1,6 +1,6 @@
 //! The blocks of segments: which is allocated, and how a bad one is replaced.
 
-use ssdlab_flash::{BlockId, Cause, NONE, Ppn};
+use ssdlab_flash::{BlockId, Cause, NONE};
 
 use super::{Aftl, Dead};
 use crate::block_pool::BlockState;
@@ -122,7 +122,7 @@ impl Aftl {
     pub(super) fn append(&self, media: &mut Media, write: &UnitWrite<'_>, place: Place, cause: Cause, owner: Owner) {
         let (segment, page) = self.layout.split(write.lpn);
         let lpn = self.layout.tagged(segment, page, self.generations[segment as usize].into());
-        let page = Page { place, lpn, source: Ppn::NONE, pins: &[] };
+        let page = Page { place, lpn, ..Page::OF_OWN_BLOCK };
         whole_pages::write_page(media, write, &page, cause, owner);
     }
 
@@ -142,8 +142,8 @@ impl Aftl {
         for offset in 0..pages {
             let source = media.ppn_at(Place { block: old, page: offset });
             let lpn = self.layout.tagged(segment, self.layout.page_at(lane, offset), generation);
-            let page = Page { place: Place { block: new, page: offset }, lpn, source, pins };
-            whole_pages::copy_page(media, &page, cause);
+            let page = Page { place: Place { block: new, page: offset }, lpn, source, pins, ..Page::OF_OWN_BLOCK };
+            whole_pages::copy_page(media, &page, cause, Owner::None);
             media.pool.add_valid(new);
             media.pool.drop_valid(old);
         }

@@ -257,14 +257,6 @@ impl Ftl for Aftl {
         (block != BlockId::NONE).then(|| media.flash.die_of(block))
     }
 
-    fn share_page(&self, _: Lpn, _: Lpn) -> bool {
-        false
-    }
-
-    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
-        1
-    }
-
     fn find(&self, lpn: Lpn) -> Found {
         match self.place_of(lpn) {
             Some(Place { block, page }) => {
@@ -369,8 +361,6 @@ impl Ftl for Aftl {
         pages.extend(now.filter(|now| *now != place).map(|now| media.ppn_at(now)));
         false
     }
-
-    fn prefetch(&self, _: &Media, _: &[Lpn]) {}
 
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.rebuild(media, reads);

@@ -83,14 +83,14 @@ impl BlockFtl {
         let pins = if seeded(Bug::MergeKeepsNewestOnly) { &left[left.len().saturating_sub(1)..] } else { &left };
         for offset in 0..pages {
             let source = sources[offset as usize];
-            let page = Page { place: Place { block: target, page: offset + 1 }, lpn: Lpn::NONE, source, pins };
+            let page = Page { place: Place { block: target, page: offset + 1 }, source, pins, ..Page::OF_OWN_BLOCK };
             match merge.new.filter(|_| new == Some(offset)) {
                 Some(unit) => {
                     whole_pages::write_page(media, &unit, &page, merge.new_cause, merge.owner);
                     self.set_mapped(unit.lpn, true);
                 }
                 None if source == Ppn::NONE => whole_pages::pad(media, &page, merge.cause),
-                None => whole_pages::copy_page(media, &page, merge.cause),
+                None => whole_pages::copy_page(media, &page, merge.cause, Owner::None),
             }
             if is_written(offset) {
                 media.pool.add_valid(target);
@@ -125,7 +125,7 @@ impl BlockFtl {
         let (logical, offset) = self.split(unit.lpn);
         let block = self.homes[logical as usize].block;
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
-        let page = Page { place: Place { block, page: offset + 1 }, lpn: Lpn::NONE, source: Ppn::NONE, pins: &[] };
+        let page = Page { place: Place { block, page: offset + 1 }, ..Page::OF_OWN_BLOCK };
         whole_pages::write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
@@ -159,7 +159,7 @@ impl BlockFtl {
             header.sequence = media.sequence();
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
-            let page = Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: left };
+            let page = Page { place, pins: left, ..Page::OF_OWN_BLOCK };
             whole_pages::program(media, &page, NONE, Cause::Metadata, Owner::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);

@@ -218,14 +218,6 @@ impl Ftl for BlockFtl {
         Some(media.flash.die_of(block))
     }
 
-    fn share_page(&self, _: Lpn, _: Lpn) -> bool {
-        false
-    }
-
-    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
-        1
-    }
-
     fn find(&self, lpn: Lpn) -> Found {
         if self.is_mapped(lpn) { Found::At { unit: self.page_of(lpn).sole_unit() } } else { Found::Unmapped }
     }
@@ -301,8 +293,6 @@ impl Ftl for BlockFtl {
         let is_home = logical != NONE && self.homes[logical as usize].block == place.block;
         is_home && media.flash.blocks.readable(self.first_page(place.block))
     }
-
-    fn prefetch(&self, _: &Media, _: &[Lpn]) {}
 
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.rebuild(media, reads);

@@ -96,12 +96,17 @@ impl LogBlockFtl {
             let lpn = first + offset;
             let place = Place { block, page: offset + 1 };
             if !self.is_mapped(lpn) {
-                whole_pages::pad(media, &Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: &left }, Cause::Merge);
+                whole_pages::pad(media, &Page { place, pins: &left, ..Page::OF_OWN_BLOCK }, Cause::Merge);
                 self.logs[index].lpns.push(Lpn::NONE);
                 continue;
             }
             let source = self.page_of(lpn);
-            whole_pages::copy_page(media, &Page { place, lpn, source, pins: &left }, Cause::Merge);
+            whole_pages::copy_page(
+                media,
+                &Page { place, lpn, source, pins: &left, ..Page::OF_OWN_BLOCK },
+                Cause::Merge,
+                Owner::None,
+            );
             self.set_page(media, lpn, media.ppn_at(place));
             self.logs[index].lpns.push(lpn);
             self.copied_pages += 1;
@@ -170,10 +175,15 @@ impl LogBlockFtl {
             let (source, lpn) = (sources[offset as usize], first + offset);
             let place = Place { block: target, page: offset + 1 };
             if source == Ppn::NONE {
-                whole_pages::pad(media, &Page { place, lpn: Lpn::NONE, source, pins }, why.cause);
+                whole_pages::pad(media, &Page { place, source, pins, ..Page::OF_OWN_BLOCK }, why.cause);
                 continue;
             }
-            whole_pages::copy_page(media, &Page { place, lpn, source, pins }, why.cause);
+            whole_pages::copy_page(
+                media,
+                &Page { place, lpn, source, pins, ..Page::OF_OWN_BLOCK },
+                why.cause,
+                Owner::None,
+            );
             self.strays.remove(&lpn);
             media.pool.add_valid(target);
             self.drop_page(media, media.block_of_page(source));
@@ -286,7 +296,7 @@ impl LogBlockFtl {
             assert!(!left.contains(&block), "block {block} was free, and is merged from");
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
-            let page = Page { place, lpn: Lpn::NONE, source: Ppn::NONE, pins: left };
+            let page = Page { place, pins: left, ..Page::OF_OWN_BLOCK };
             whole_pages::program(media, &page, NONE, Cause::Metadata, Owner::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);

@@ -286,7 +286,7 @@ impl LogBlockFtl {
         assert_eq!(pages, offset, "LPN {} is appended to data block {block}, out of order", unit.lpn);
         let place = Place { block, page: offset + 1 };
         self.revive(media, unit.lpn);
-        let page = Page { place, lpn: unit.lpn, source: Ppn::NONE, pins: &[] };
+        let page = Page { place, lpn: unit.lpn, ..Page::OF_OWN_BLOCK };
         whole_pages::write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
@@ -312,7 +312,13 @@ impl LogBlockFtl {
         }
         let pin = [if was_mapped { media.block_of_page(source) } else { BlockId::NONE }];
         let pins = if was_mapped { &pin[..] } else { &[] };
-        whole_pages::write_page(media, unit, &Page { place, lpn: unit.lpn, source, pins }, cause, owner);
+        whole_pages::write_page(
+            media,
+            unit,
+            &Page { place, lpn: unit.lpn, source, pins, ..Page::OF_OWN_BLOCK },
+            cause,
+            owner,
+        );
         if was_mapped {
             self.set_page(media, unit.lpn, media.ppn_at(place));
         } else {
@@ -416,14 +422,6 @@ impl Ftl for LogBlockFtl {
         Some(media.flash.die_of(block))
     }
 
-    fn share_page(&self, _: Lpn, _: Lpn) -> bool {
-        false
-    }
-
-    fn pages_left_in_stripe(&self, _: &Media) -> u32 {
-        1
-    }
-
     fn find(&self, lpn: Lpn) -> Found {
         if self.is_mapped(lpn) { Found::At { unit: self.page_of(lpn).sole_unit() } } else { Found::Unmapped }
     }
@@ -510,8 +508,6 @@ impl Ftl for LogBlockFtl {
         }
         is_data && !self.is_mapped(lpn) && logical.is_some_and(|logical| self.trimmed.contains(&logical))
     }
-
-    fn prefetch(&self, _: &Media, _: &[Lpn]) {}
 
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.rebuild(media, reads);

@@ -38,8 +38,8 @@ use rustc_hash::FxHashMap;
 use ssdlab_base::Saved;
 use ssdlab_flash::HugeArray;
 
+use super::allocator::Allocator;
 use super::durable_trims::DurableTrims;
-use super::placement::Placement;
 use super::trims::TrimState;
 use super::{
     Compaction, Compacts, Design, Found, Ftl, IdleWork, Make, NoSpace, PREFETCHED, Relocated, SteppedReads, TrimTarget,
@@ -98,7 +98,7 @@ pub(crate) struct MvFtl {
     copyback: bool,
     /// Where merging in the background goes on.
     merge_at: Lpn,
-    placement: Placement,
+    allocator: Allocator,
     trims: TrimState,
     space: VersionSpace,
     counters: Counters,
@@ -130,7 +130,7 @@ impl MvFtl {
             light_load: versions.merge_load,
             copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
             merge_at: Lpn(0),
-            placement: Placement::new(config),
+            allocator: Allocator::new(config),
             space: VersionSpace::new(config, versions.spare_percent, trims.segments()),
             trims,
             counters: Counters::new(patterns),
@@ -244,17 +244,13 @@ impl Ftl for MvFtl {
         let read = self.first_read(lpn, mask).map(|ppn| media.place_of_page(ppn));
         match read.filter(|place| media.flash.is_written(place.block, place.page)) {
             Some(place) => Some(media.flash.die_of(place.block)),
-            None => self.placement.next_die(media, lpn),
+            None => self.allocator.next_die(media, lpn),
         }
     }
 
     #[inline]
-    fn share_page(&self, _first: Lpn, _second: Lpn) -> bool {
-        false
-    }
-
     fn pages_left_in_stripe(&self, media: &Media) -> u32 {
-        self.placement.pages_left_in_stripe(media)
+        self.allocator.pages_left_in_stripe(media)
     }
 
     #[inline]

@@ -65,7 +65,7 @@ impl MvFtl {
         if lpn == Lpn::NONE {
             let versions = self.valid_versions(media, ppn);
             if let [version] = versions[..]
-                && self.placement.may_hold(media.pool.group_of(victim), version.lpn)
+                && self.allocator.may_hold(media.pool.group_of(victim), version.lpn)
             {
                 self.counters.merges_gc += 1;
                 self.merge(media, version.lpn, write, own);

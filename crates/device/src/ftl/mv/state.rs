@@ -10,13 +10,13 @@ use super::layout;
 use crate::ftl::durable_trims::DurableTrims;
 use crate::media::Media;
 
-saved!(MvFtl: map, merge_at, placement, trims);
+saved!(MvFtl: map, merge_at, allocator, trims);
 
 impl MvFtl {
     /// Counts what is valid anew, and refuses what would index outside a table or mislead recovery. Whether pages hold the versions
     /// that the map says, in their order, is for [`MvFtl::check_all`] to say.
     pub(super) fn accept(&mut self, media: &mut Media) -> io::Result<()> {
-        self.placement.accept()?;
+        self.allocator.accept()?;
         self.trims.accept()?;
         self.map.accept()?;
         if self.merge_at.0 >= self.map.len() {

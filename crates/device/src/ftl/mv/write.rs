@@ -61,14 +61,14 @@ impl MvFtl {
     }
 
     pub(super) fn take_page(&mut self, media: &mut Media, lpn: Lpn, frontier: Frontier) -> Result<Place, NoSpace> {
-        let group = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
+        let group = self.allocator.choose(media, lpn, frontier).ok_or(NoSpace)?;
         media.take_page(group, frontier).ok_or(NoSpace)
     }
 
     /// The page for a new version of `lpn`: any, or with direct pointers one within reach of the oldest version.
     fn page_for_version(&mut self, media: &mut Media, lpn: Lpn, frontier: Frontier) -> Result<Option<Place>, NoSpace> {
         if !self.map.is_direct() {
-            let group = self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?;
+            let group = self.allocator.choose(media, lpn, frontier).ok_or(NoSpace)?;
             let admitted = self.space.admits(media, group);
             return if admitted { Ok(media.take_page(group, frontier)) } else { Ok(None) };
         }
@@ -80,7 +80,7 @@ impl MvFtl {
             let next = media.next_page(*group, frontier);
             next.map(|place| media.flash.load(media.flash.die_of(place.block)))
         };
-        let found = self.placement.groups_for(lpn).iter().copied().filter(reached).min_by_key(least_loaded);
+        let found = self.allocator.groups_for(lpn).iter().copied().filter(reached).min_by_key(least_loaded);
         let group = found.filter(|group| self.space.admits(media, *group));
         Ok(group.and_then(|group| media.take_page(group, frontier)))
     }
@@ -243,7 +243,7 @@ impl MvFtl {
         !self.map.newest_is_compacted(lpn)
             && (!self.map.is_mapped(lpn) || self.map.has_room(lpn) == Room::Yes)
             && self.map.slots_left(lpn) >= limits.most_units
-            && self.placement.groups_for(lpn).iter().all(|group| self.space.has_room(media, *group))
+            && self.allocator.groups_for(lpn).iter().all(|group| self.space.has_room(media, *group))
     }
 
     /// Writing compacted partial pages: the layout, then one page for all of them.

@@ -40,7 +40,7 @@ impl PageFtl {
 
     /// Whether there is a page for a write of the host to a unit.
     pub(in crate::ftl) fn has_page_for(&self, media: &Media, lpn: Lpn, stream: u16) -> bool {
-        let groups = self.placement.groups_for(lpn);
+        let groups = self.allocator.groups_for(lpn);
         groups.iter().any(|group| media.has_page(*group, Frontier::Host(stream)))
     }
 

@@ -19,8 +19,8 @@ use arrayvec::ArrayVec;
 use ssdlab_base::{Saved, damaged, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
+use crate::ftl::allocator::Allocator;
 use crate::ftl::durable_trims::DurableTrims;
-use crate::ftl::placement::Placement;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{
     Design, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
@@ -45,7 +45,7 @@ pub(crate) struct PageFtl {
     units_per_page: u32,
     full_mask: u64,
     copyback: bool,
-    placement: Placement,
+    allocator: Allocator,
     trims: TrimState,
     /// The units behind the user's are records of trims, and not another design's.
     records_trims: bool,
@@ -93,7 +93,7 @@ impl PageFtl {
             units_per_page,
             full_mask: full_mask(unit_bytes),
             copyback: config.gc.copyback && config.flash.copyback && config.ftl.superblock == Superblock::None,
-            placement: Placement::new(config),
+            allocator: Allocator::new(config),
             trims,
             records_trims: true,
             partial_page_writes: 0,
@@ -316,13 +316,13 @@ impl Ftl for PageFtl {
         owner: Owner,
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
-        let group = self.placement.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
+        let group = self.allocator.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
         debug_assert!(
             units.iter().all(|unit| unit.mask & !self.full_mask == 0),
             "a write gives sectors behind the end of a unit: {units:?}"
         );
         debug_assert!(
-            units.iter().all(|unit| self.placement.share_page(units[0].lpn, unit.lpn)),
+            units.iter().all(|unit| self.allocator.share_page(units[0].lpn, unit.lpn)),
             "units {units:?} do not share a page"
         );
         let place = media.take_seen_page(group, frontier);
@@ -352,16 +352,16 @@ impl Ftl for PageFtl {
                 return Some(media.flash.die_of(place.block));
             }
         }
-        self.placement.next_die(media, lpn)
+        self.allocator.next_die(media, lpn)
     }
 
     #[inline]
     fn share_page(&self, first: Lpn, second: Lpn) -> bool {
-        self.placement.share_page(first, second)
+        self.allocator.share_page(first, second)
     }
 
     fn pages_left_in_stripe(&self, media: &Media) -> u32 {
-        self.placement.pages_left_in_stripe(media)
+        self.allocator.pages_left_in_stripe(media)
     }
 
     #[inline]
@@ -501,13 +501,13 @@ impl Ftl for PageFtl {
     }
 }
 
-saved!(PageFtl: map, placement, trims);
+saved!(PageFtl: map, allocator, trims);
 
 impl PageFtl {
     /// Counts what is valid anew, and refuses what would index outside a table or mislead recovery. Whether pages name their LPNs
     /// is for [`Ftl::check`] to say.
     fn accept(&mut self, media: &mut Media) -> io::Result<()> {
-        self.placement.accept()?;
+        self.allocator.accept()?;
         self.trims.accept()?;
         assert_eq!(self.mapped_units, 0, "a state is restored into an empty map");
         let units = media.flash.geometry().pages() * u64::from(self.units_per_page);

@@ -249,7 +249,7 @@ impl PageFtl {
             }
             Frontier::Host(_) => {
                 let lpn = media.flash.oob.lpn(sources[0]);
-                self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?
+                self.allocator.choose(media, lpn, frontier).ok_or(NoSpace)?
             }
         };
         let target = media.take_page(group, frontier).ok_or(NoSpace)?;

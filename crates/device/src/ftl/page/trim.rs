@@ -49,7 +49,7 @@ impl DurableTrims for PageFtl {
         let (group, frontier) = match to {
             TrimTarget::Host => {
                 let frontier = Frontier::Host(0);
-                (self.placement.choose(media, lpn, frontier).ok_or(NoSpace)?, frontier)
+                (self.allocator.choose(media, lpn, frontier).ok_or(NoSpace)?, frontier)
             }
             TrimTarget::Gc(group) => (group, Frontier::Gc),
         };

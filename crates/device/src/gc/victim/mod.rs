@@ -13,13 +13,14 @@ mod template;
 use ssdlab_base::Rng;
 
 use crate::block_pool::PoolView;
-use crate::{DriveConfig, registry};
+use crate::registry::{Entry, MakePolicy, Registry};
 
 /// Words of a panic that is the fault of a policy and not of the engine: the trait and the method that forbid what it
 /// did follow.
 pub const BROKEN_CONTRACT: &str = "broke the contract of ";
 
-/// A victim policy. Those that descriptions name are registered here; [`crate::Drive::with_victim`] takes one from outside.
+/// A victim policy. Those that descriptions name are registered here; [`crate::register_victim`] adds one from outside, and
+/// [`crate::Drive::with_victim`] takes one for a single drive.
 pub trait VictimPolicy: Send {
     /// The name a description uses, and messages.
     fn name(&self) -> &'static str;
@@ -32,15 +33,18 @@ pub trait VictimPolicy: Send {
 }
 
 /// A registered policy.
-type Policy = registry::Entry<fn(&DriveConfig) -> Box<dyn VictimPolicy>>;
+type Policy = Entry<MakePolicy<dyn VictimPolicy>>;
 
 /// Every victim policy.
-pub(crate) const POLICIES: &[Policy] = &[
-    greedy::POLICY,
-    cost_benefit::POLICY,
-    fifo::POLICY,
-    random::POLICY,
-    d_choices::POLICY,
-    #[cfg(test)]
-    template::POLICY,
-];
+pub(crate) static POLICIES: Registry<MakePolicy<dyn VictimPolicy>> = Registry::new(
+    "gc.victim",
+    &[
+        greedy::POLICY,
+        cost_benefit::POLICY,
+        fifo::POLICY,
+        random::POLICY,
+        d_choices::POLICY,
+        #[cfg(test)]
+        template::POLICY,
+    ],
+);

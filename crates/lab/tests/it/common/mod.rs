@@ -6,7 +6,7 @@ use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
     Allocation, BufferConfig, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    Pacing, Parity, ReadUnwritten, Settings, Superblock,
+    Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Asked, Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, RunResult, WorkloadSource};
@@ -79,6 +79,7 @@ pub(crate) fn drive(name: &str) -> DriveConfig {
             parity: Parity::None,
             own: Settings::default(),
         },
+        placement: PlacementConfig::default(),
         gc: GcConfig {
             victim: "greedy".to_string(),
             own: Settings::default(),

@@ -10,7 +10,7 @@ use crate::superblocks::dies_in_order;
 use crate::{Allocation, DriveConfig, Level, Superblock};
 
 /// The allocation of host pages over groups.
-pub(super) struct Placement {
+pub(super) struct Allocator {
     kind: Kind,
     /// Groups in stripe order: the first level of the order varies fastest.
     stripe: Vec<u32>,
@@ -32,8 +32,8 @@ enum Kind {
     Dynamic,
 }
 
-impl Placement {
-    pub(super) fn new(config: &DriveConfig) -> Placement {
+impl Allocator {
+    pub(super) fn new(config: &DriveConfig) -> Allocator {
         let geometry = &config.flash.geometry;
         let (kind, order) = match config.ftl.allocation {
             Allocation::Static(order) => (Kind::Static, order),
@@ -53,7 +53,7 @@ impl Placement {
         let count = stripe.len();
         assert!(count.is_multiple_of(groups_per_die as usize), "{count} groups, {groups_per_die} a die");
         let streams = if config.ftl.superblock == Superblock::Die { config.ftl.streams } else { 0 };
-        Placement {
+        Allocator {
             kind,
             next_plane: vec![0; stripe.len() / groups_per_die as usize],
             stripe,
@@ -216,7 +216,7 @@ impl Placement {
     }
 }
 
-saved!(Placement: next, next_plane[..], last[..]);
+saved!(Allocator: next, next_plane[..], last[..]);
 
 /// The planes of the drive in an order of levels: the first varies fastest.
 fn planes_in_order(config: &DriveConfig, order: [Level; 4]) -> Vec<PlaneId> {

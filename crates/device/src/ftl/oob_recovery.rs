@@ -1,0 +1,93 @@
+//! Recovery of a map with one place a unit, from OOB areas alone.
+//!
+//! Every written page is read once. Of several copies of a unit the one with the highest sequence number is current; a
+//! torn page counts for nothing. A unit that the newest bitmap of its segment calls unmapped, and that was written
+//! before that bitmap, was trimmed.
+
+use ssdlab_flash::{BlockId, Lpn, UnitId};
+
+use super::durable_trims::DurableTrims;
+use super::trims::TrimRecord;
+use crate::media::{Media, Place};
+use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
+
+/// A map that names one place for each unit, those of the records of trims behind the user's among them.
+pub(super) trait OnePlace: DurableTrims {
+    /// Where a unit is; [`UnitId::NONE`] where it holds nothing.
+    fn place_of(&self, lpn: Lpn) -> UnitId;
+
+    /// Recovery found where a unit is: its entry changes, and nothing is counted.
+    fn found(&mut self, lpn: Lpn, unit: UnitId);
+
+    /// Finds the newest copy of every unit that was not trimmed since it was written. The map is empty when it begins.
+    fn find_units(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        self.newest_copies(media, reads);
+        self.drop_trimmed(media);
+    }
+
+    /// Finds the newest copy of every unit, trimmed or not.
+    fn newest_copies(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        let units = self.user_units() + self.trims().segments();
+        let mut newest = 0;
+        for block in (0..media.flash.geometry().blocks()).map(BlockId) {
+            let state = *media.flash.blocks.get(block);
+            if state.torn {
+                continue;
+            }
+            for page in 0..state.programmed {
+                let place = Place { block, page };
+                let first = media.unit_at(place);
+                reads.oob(place);
+                let sequence = media.flash.oob.sequence(block, page);
+                // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
+                newest = newest.max(sequence);
+                if !media.flash.blocks.readable(media.page_of(first)) && !seeded(Bug::TornPageTrusted) {
+                    continue;
+                }
+                for unit in UnitId::each(first..first + media.units_per_page) {
+                    let lpn = media.flash.oob.lpn(unit);
+                    if lpn == Lpn::NONE || lpn.is_of_stripe() {
+                        continue;
+                    }
+                    assert!(lpn.0 < units, "unit {unit} names LPN {lpn}, behind the map");
+                    let current = self.place_of(lpn);
+                    if current == UnitId::NONE || sequence > sequence_of(media, current) {
+                        self.found(lpn, unit);
+                    }
+                }
+            }
+        }
+        assert!(newest < 1 << 62, "a page has number {newest}");
+        // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
+        media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
+    }
+
+    /// Unmaps what the newest records of trims say was trimmed.
+    fn drop_trimmed(&mut self, media: &Media) {
+        let (user_units, segment_units) = (self.user_units(), self.trims().segment_units());
+        for segment in 0..self.trims().segments() {
+            let bitmap = self.place_of(Lpn(user_units + segment));
+            if bitmap == UnitId::NONE {
+                continue;
+            }
+            self.trims_mut().set_in_use();
+            let words = media.flash.oob.record(bitmap).expect("a bitmap unit has its bits");
+            let first = Lpn(segment * segment_units);
+            assert!(self.trims().is_record(words, segment, user_units), "the record of segment {segment} is not whole");
+            let record = TrimRecord::new(words, first);
+            let end = (first + segment_units).min(Lpn(user_units));
+            for lpn in Lpn::each(first..end) {
+                let unit = self.place_of(lpn);
+                if unit != UnitId::NONE && record.trimmed(lpn, sequence_of(media, unit)) {
+                    self.found(lpn, UnitId::NONE);
+                }
+            }
+        }
+    }
+}
+
+fn sequence_of(media: &Media, unit: UnitId) -> u64 {
+    let place = media.place_of(unit);
+    media.flash.oob.sequence(place.block, place.page)
+}
