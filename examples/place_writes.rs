@@ -22,13 +22,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     register_placement(Entry { name: "journal", summary: "the first eighth apart", keys: &[], make })?;
     let drive = |policy: &str| -> Result<DeviceUnderTest, Box<dyn std::error::Error>> {
         let mut description = Description::load("devices/demo-slc.toml".as_ref())?;
-        let policy_set = format!("placement.policy={policy}");
-        for set in ["ftl.streams=2", "ftl.separate_gc_frontier=false", "gc.victim=cost-benefit", &policy_set] {
-            description.set(set)?;
-        }
+        // An eighth of the drive.
+        let small = ["flash.blocks_per_plane=144", "capacity.user=1g"];
+        let shared = ["ftl.streams=2", "ftl.separate_gc_frontier=false", "gc.victim=cost-benefit"];
+        small.iter().chain(&shared).try_for_each(|set| description.set(set))?;
+        description.set(&format!("placement.policy={policy}"))?;
         Ok(DeviceUnderTest { label: policy.to_string(), config: description.resolve()? })
     };
-    let drives = [drive("stream-hint")?, drive("recency")?, drive("journal")?];
+    let drives = [drive("stream-hint")?, drive("journal")?];
     let skewed = "rw=randwrite,bs=4k,iodepth=32,number_ios=50000,random_distribution=zoned:90/12.5:10/87.5";
     let workload = TextSource::open(skewed, Sending::default(), 1)?;
     let experiment = Experiment { preconditioning: Preconditioning::Steady, ..Experiment::new(&drives, &workload) };

@@ -25,14 +25,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     register_victim(Entry { name, summary, keys: &[], make: |_| Box::new(AmongTheOldest(16)) })?;
     let drive = |victim: &str| -> Result<DeviceUnderTest, Box<dyn std::error::Error>> {
         let mut description = Description::load("devices/demo-slc.toml".as_ref())?;
-        description.set(&format!("gc.victim={victim}"))?;
+        for set in ["flash.blocks_per_plane=144", "capacity.user=1g", &format!("gc.victim={victim}")] {
+            description.set(set)?;
+        }
         Ok(DeviceUnderTest { label: victim.to_string(), config: description.resolve()? })
     };
     let drives = [drive("greedy")?, drive(name)?];
     let workload = TextSource::open("rw=randwrite,bs=4k,iodepth=32,number_ios=50000", Sending::default(), 1)?;
     let experiment = Experiment { preconditioning: Preconditioning::Steady, ..Experiment::new(&drives, &workload) };
     let stop = AtomicBool::new(false);
-    // `run_into` writes the report and the other files as well.
     println!("{}", table::render(&ssdlab_lab::run(&experiment, None, &Control::new(&stop, &Quiet))?));
     Ok(())
 }

@@ -41,8 +41,8 @@ fn a_policy_of_ones_own_stands_beside_greedy() {
 }
 
 #[test]
-fn a_placement_of_ones_own_stands_beside_recency() {
-    shows("place_writes", &["stream-hint", "recency", "journal", "write amplification"]);
+fn a_placement_of_ones_own_stands_beside_stream_hint() {
+    shows("place_writes", &["stream-hint", "journal", "write amplification"]);
 }
 
 #[test]
