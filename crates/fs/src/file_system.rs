@@ -574,6 +574,11 @@ impl FileSystem {
                 self.core.set_read_only("no segment is free for what calls have written".to_string());
                 self.answer(task, Err(Errno::ReadOnly));
             }
+            // The segment stays as it is.
+            Work::Clean { .. } => {
+                (self.cleaning, self.cleaning_task) = (None, None);
+                self.end_task(task);
+            }
             _ => self.job_failed(task, Errno::NoSpace),
         }
     }

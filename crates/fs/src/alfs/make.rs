@@ -19,7 +19,7 @@ use crate::jobs::checkpoint::Checkpoints;
 use crate::reader::Reader;
 
 /// Segments beyond those of the logs that are never promised to files: for cleaning, and for metadata of a check-point.
-const RESERVE: u32 = 10;
+const RESERVE: u32 = 12;
 
 /// Segments that a file system needs for files at least.
 const FOR_FILES: u32 = 2;

@@ -1,6 +1,7 @@
 //! What has no name any more, and the ends of truncated files: their blocks are freed, at once or in steps.
 
 use crate::call::FileKind;
+use crate::core::cache::Key;
 use crate::core::{Cancel, Core, Op, Stop, View};
 use crate::format::directory::blocks_of;
 use crate::format::inode::{DIRECT, FAN, Inode, LEVELS, span};
@@ -127,7 +128,7 @@ fn target(view: &View<'_>, above: u32, entry: usize, node: u32, from: u32) -> Re
     let this = Target { node, from: part, above, entry };
     let mut behind = (part.min(FAN)..FAN).rev().filter(|entry| index.entries[*entry] != 0);
     if index.level == 1 {
-        return Ok((behind.next().is_some() || index.used == 0).then_some(this));
+        return Ok((behind.next().is_some() || is_unused(view.core, node)).then_some(this));
     }
     // Only the first of them may have nothing behind.
     for entry in behind {
@@ -135,7 +136,13 @@ fn target(view: &View<'_>, above: u32, entry: usize, node: u32, from: u32) -> Re
             return Ok(Some(found));
         }
     }
-    Ok((index.used == 0).then_some(this))
+    Ok(is_unused(view.core, node).then_some(this))
+}
+
+/// Whether an index block leads nowhere. One whose blocks are yet to be written leads to these.
+fn is_unused(core: &Core, node: u32) -> bool {
+    let is_held = core.cache.entry(Key::node(node)).is_some_and(|entry| entry.holds > 0);
+    core.index(node).used == 0 && !is_held
 }
 
 impl Op for FreeStep {
@@ -210,7 +217,7 @@ impl Core {
             let inode = self.inode_mut(number);
             inode.blocks = inode.blocks.saturating_sub(addresses.len() as u64);
         }
-        if self.index(node).used == 0 {
+        if is_unused(self, node) {
             self.free_node(node);
             if above == number {
                 self.inode_mut(number).index[entry] = 0;

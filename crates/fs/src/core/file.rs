@@ -39,6 +39,8 @@ pub(crate) struct File {
     durable: u64,
     /// The size with which the last page was sent.
     sent: u64,
+    /// The last check-point holds a size before the last.
+    pub(crate) is_behind: bool,
     /// Writes of pages up to this number were sent before the file became shorter.
     pub(crate) shortened: u32,
     pub(crate) read_ahead: ReadAhead,
@@ -149,6 +151,7 @@ impl Core {
         };
         let file = self.file_mut(number);
         file.durable = durable;
+        file.is_behind = durable < size;
         file.sizes = file.sizes.split_off(&durable);
         durable
     }

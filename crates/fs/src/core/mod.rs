@@ -294,16 +294,28 @@ impl Core {
         self.space.free().saturating_sub(for_map)
     }
 
-    /// Segments that the next check-point takes, if so much more metadata becomes dirty in each log.
+    /// Segments that the next check-point takes at most, if so much more metadata becomes dirty, in whatever logs.
     pub(crate) fn checkpoint_segments(&self, more: u32) -> u32 {
         let data = self.superblock.data_blocks();
-        let mut segments = 0;
-        for log in 0..6 {
-            let dirty = self.dirty_by_log[log] + if more > 0 && self.is_metadata_log(log as u8) { more } else { 0 };
-            segments += dirty.saturating_sub(self.logs.room(log as u8)).div_ceil(data);
+        let (mut segments, mut slack) = (0, [0; 6]);
+        for log in 0..6_u8 {
+            let behind = self.dirty_by_log[log as usize].saturating_sub(self.logs.room(log));
+            let room = self.logs.room(log).saturating_sub(self.dirty_by_log[log as usize]);
+            segments += behind.div_ceil(data);
+            // Blocks that still fit into what the log has or takes.
+            let left = room + behind.next_multiple_of(data) - behind;
+            slack[log as usize] = if self.is_metadata_log(log) { left } else { u32::MAX };
         }
-        // Each page that is being written makes its node dirty when it is there.
-        segments + (self.writing_pages as u32).div_ceil(data)
+        // Each page that is being written makes its node dirty when it is there. The worst is that each log just begins a segment.
+        let mut more = more + self.writing_pages as u32;
+        slack.sort_unstable();
+        for left in slack.into_iter().filter(|left| *left < u32::MAX) {
+            if more <= left {
+                return segments;
+            }
+            (more, segments) = (more - left - 1, segments + 1);
+        }
+        segments + more.div_ceil(data)
     }
 
     const fn is_metadata_log(&self, log: u8) -> bool {

@@ -148,9 +148,13 @@ impl Core {
         page.address = address;
         let (leaf, was_new) = (page.leaf, std::mem::take(&mut page.is_new));
         self.move_block(number, leaf, block, address);
-        if was_new {
-            self.space.reserved -= 1;
-            self.file_mut(number).new_pages -= 1;
+        let file = self.file_mut(number);
+        file.new_pages -= u64::from(was_new);
+        // The inode is to be written again where a check-point came between.
+        let is_behind = std::mem::take(&mut file.is_behind);
+        self.space.reserved -= u64::from(was_new);
+        if is_behind {
+            self.inode_mut(number);
         }
         if !is_dirty {
             self.end_busy(number, block, leaf, FileKind::File);

@@ -14,7 +14,7 @@ use crate::format::usage::MAP_LOG;
 use crate::jobs::write_out::FOR_CLEANING;
 use crate::tasks::Work;
 
-/// Blocks that are looked at together.
+/// Most blocks that are looked at together.
 const CHUNK: u32 = 32;
 
 /// Free segments below which calls wait for cleaning, beyond those for cleaning itself.
@@ -89,7 +89,8 @@ impl Op for CleanStep {
     fn gather(&self, view: &View<'_>) -> Result<(Vec<Valid>, u32), Stop> {
         view.writable()?;
         let superblock = &view.core.superblock;
-        let end = (self.next + CHUNK).min(superblock.data_blocks());
+        let data = superblock.data_blocks();
+        let end = (self.next + (data / 4).clamp(1, CHUNK)).min(data);
         let loose = view.core.logs.loose.get(&self.segment);
         let (mut looks, mut valid) = (Looks::default(), Vec::new());
         for block in self.next..end {
@@ -115,8 +116,15 @@ impl Op for CleanStep {
                 }
                 Valid::Page { inode, index, leaf, kind } => {
                     let key = Key::page(inode, index);
-                    let is_clean = |body: &Body| matches!(body, Body::Page(page) if page.writing == 0);
-                    if core.cache.entry(key).is_none_or(|entry| entry.is_dirty || !is_clean(&entry.body)) {
+                    let Some(entry) = core.cache.entry(key) else { continue };
+                    // What is dirty goes to the drive now, so that the segment is empty with the next check-point.
+                    if entry.is_dirty {
+                        if kind == FileKind::File {
+                            pages.push((inode, index));
+                        }
+                        continue;
+                    }
+                    if matches!(&entry.body, Body::Page(page) if page.writing != 0) {
                         continue;
                     }
                     core.set_page_dirty(inode, index, leaf, kind);

@@ -5,26 +5,31 @@ use crate::core::log::{Kind, log_of};
 use crate::file_system::FileSystem;
 
 /// Segments that only cleaning may take.
-pub(crate) const FOR_CLEANING: u32 = 4;
+pub(crate) const FOR_CLEANING: u32 = 5;
 
 /// Pages in flight for write-out, in segments.
 const SEGMENTS_IN_FLIGHT: usize = 2;
 
 impl Core {
     /// Whether a page may go to its log, so that the next check-point still finds segments for all that is dirty then.
-    pub(crate) fn may_place(&self, is_moved: bool) -> bool {
+    fn may_place(&self, is_moved: bool, for_cleaning: bool) -> bool {
         let log = log_of(if is_moved { Kind::MovedData } else { Kind::Data }, self.superblock.logs);
         let data = self.superblock.data_blocks();
         let takes = u32::from(self.logs.room(log) == 0);
-        let for_nodes = u32::from((self.writing_pages as u32).is_multiple_of(data));
-        let kept = if is_moved { 0 } else { FOR_CLEANING };
+        let for_nodes = 1;
+        let kept = if for_cleaning { 0 } else { FOR_CLEANING };
         self.free_segments() >= takes + kept + for_nodes + self.checkpoint_segments(0)
     }
 
     /// Sends dirty pages of a file from a block to another, `most` at most. How many; and whether room was lacking.
     pub(crate) fn place_pages(&mut self, number: u32, from: u32, end: u32, most: usize) -> (usize, bool) {
+        self.place(number, from..end, most, false)
+    }
+
+    /// Sends dirty pages of a file; those that cleaning needs on the drive may take its segments.
+    fn place(&mut self, number: u32, range: std::ops::Range<u32>, most: usize, for_cleaning: bool) -> (usize, bool) {
         let Some(file) = self.files.get(&number) else { return (0, false) };
-        let blocks: Vec<u32> = file.pages.range(from..end).copied().collect();
+        let blocks: Vec<u32> = file.pages.range(range).copied().collect();
         let mut placed = 0;
         for block in blocks {
             if placed == most {
@@ -33,7 +38,7 @@ impl Core {
             let key = crate::core::cache::Key::page(number, block);
             let Some(entry) = self.cache.entry(key).filter(|entry| entry.is_dirty) else { continue };
             let is_moved = matches!(&entry.body, crate::core::cache::Body::Page(page) if page.is_moved);
-            if !self.may_place(is_moved) || !self.place_page(number, block) {
+            if !self.may_place(is_moved, for_cleaning || is_moved) || !self.place_page(number, block) {
                 return (placed, true);
             }
             placed += 1;
@@ -100,7 +105,7 @@ impl FileSystem {
     pub(crate) fn place_moved(&mut self) -> bool {
         let mut any = false;
         while let Some((number, block)) = self.moved.front().copied() {
-            let (placed, is_full) = self.core.place_pages(number, block, block + 1, 1);
+            let (placed, is_full) = self.core.place(number, block..block + 1, 1, true);
             if is_full {
                 self.wants_room = true;
                 break;

@@ -283,5 +283,5 @@ fn over(seeds: std::ops::Range<u64>, calls: u32) {
 
 #[test]
 fn random_calls_have_the_results_of_the_model() {
-    over(0..200, 300);
+    over(0..400, 300);
 }
