@@ -13,6 +13,7 @@
 mod alfs;
 pub mod call;
 mod calls;
+pub mod check;
 pub mod config;
 mod core;
 mod error;

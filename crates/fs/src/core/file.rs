@@ -130,6 +130,9 @@ impl Core {
     /// The size of a file for a check-point that is made now.
     pub(crate) fn durable_size(&mut self, number: u32) -> u64 {
         let size = self.inode(number).size;
+        if let Some(file) = self.files.get_mut(&number) {
+            file.is_behind = false;
+        }
         let Some(file) = self.files.get(&number).filter(|file| !file.pages.is_empty()) else { return size };
         if seeded(FsBug::SizeAheadOfData) {
             return size;

@@ -115,7 +115,7 @@ impl Inode {
         }
     }
 
-    /// The block, where the check-point knows a size and a number of blocks of its own.
+    /// The block, with the size that the check-point gives it. Blocks behind that size are to be freed by who finds it.
     pub fn encode(&self, volume: u64, size: u64) -> Box<Bytes> {
         let mut block = zeroes();
         let bytes = &mut *block;
@@ -127,7 +127,8 @@ impl Inode {
         for (at, field) in [(36, self.mode), (40, self.user), (44, self.group), (48, self.links), (52, self.device)] {
             put_u32(bytes, at, field);
         }
-        let free_from = self.free_from.map_or(u64::MAX, u64::from);
+        let behind = (size < self.size).then_some(size.div_ceil(BLOCK_BYTES));
+        let free_from = self.free_from.map_or(u64::MAX, u64::from).min(behind.unwrap_or(u64::MAX));
         let fields = [size, self.blocks, self.modified.0, self.changed.0, free_from];
         fields.iter().enumerate().for_each(|(index, field)| put_u64(bytes, 56 + 8 * index, *field));
         put_u32(bytes, 96, self.entries);

@@ -167,6 +167,9 @@ impl Core {
                 || (seeded(FsBug::TruncationForgotten) && links != Some(0));
             !is_hidden
         };
+        // Blocks behind the size that this check-point gives a file are freed after a crash.
+        let mut orphans = self.orphans.clone();
+        orphans.extend(self.files.iter().filter(|(_, file)| file.is_behind).map(|(number, _)| *number));
         Checkpoint {
             version,
             is_clean,
@@ -179,7 +182,7 @@ impl Core {
             logs: self.logs.positions(),
             table: self.map.table_list.clone(),
             usage: self.map.usage_list.clone(),
-            orphans: self.orphans.iter().copied().filter(listed).collect(),
+            orphans: orphans.into_iter().filter(listed).collect(),
             parts: self.logs.parts(is_first),
         }
     }
