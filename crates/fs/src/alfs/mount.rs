@@ -134,7 +134,8 @@ impl FileSystem {
         let mut checkpoints =
             Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
         // What a crash left behind the newest check-point cannot be written over.
-        let is_untouched = checkpoint.is_clean && version == checkpoint.version && written(segment) == end;
+        let is_open = segments[segment as usize].state == SegmentState::Open;
+        let is_untouched = checkpoint.is_clean && version == checkpoint.version && written(segment) == end && is_open;
         checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
         let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
         system.proceed();

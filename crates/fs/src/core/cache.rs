@@ -72,6 +72,8 @@ pub(crate) struct Page {
     pub(crate) leaf: u32,
     /// Number of its last write that has not ended, or 0.
     pub(crate) writing: u32,
+    /// Number of its last write that has ended; writes before that are not this page's, or have been overtaken.
+    pub(crate) written: u32,
     /// Size of the file that the page as the drive has it goes with.
     pub(crate) covers: u64,
     /// Space is promised to it that it does not have yet.

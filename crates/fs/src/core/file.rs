@@ -41,8 +41,8 @@ pub(crate) struct File {
     sent: u64,
     /// The last check-point holds a size before the last.
     pub(crate) is_behind: bool,
-    /// Writes of pages up to this number were sent before the file became shorter.
-    pub(crate) shortened: u32,
+    /// Writes of pages up to this number were sent before the file became shorter, and the least size that it had since.
+    shortened: (u32, u64),
     pub(crate) read_ahead: ReadAhead,
 }
 
@@ -56,6 +56,7 @@ impl File {
     fn begin(&mut self, size: u64) {
         if self.pages.is_empty() {
             (self.durable, self.sent) = (size, size);
+            self.shortened = (0, u64::MAX);
             self.sizes.clear();
         }
     }
@@ -78,6 +79,13 @@ impl File {
         self.sizes.insert(size);
         self.durable = self.durable.min(size);
         self.sent = self.sent.min(size);
+    }
+
+    /// The size that a page goes with, whose write of a number was sent when the size was `size`. What lies before the place where the
+    /// file was cut since is on the drive.
+    pub(crate) fn covered(&self, write: u32, size: u64) -> u64 {
+        let (last, least) = self.shortened;
+        if write > last { size } else { size.min(least) }
     }
 
     /// A page is sent while the size is `size`.
@@ -114,7 +122,7 @@ impl Core {
         {
             if size < before {
                 file.shrink(size);
-                file.shortened = write;
+                file.shortened = (write, size.min(file.shortened.1));
             } else {
                 file.grow(size);
             }
@@ -122,7 +130,7 @@ impl Core {
         if size < before
             && let Some(page) = self.cache.page_mut(number, (size / BLOCK_BYTES) as u32)
         {
-            page.covers = 0;
+            page.covers = page.covers.min(size);
         }
         self.inode_mut(number).size = size;
     }

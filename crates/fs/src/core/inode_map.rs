@@ -186,7 +186,6 @@ impl Core {
         }
         self.map.nodes_used -= 1;
         self.cancelled.push(Cancel::One(Key::node(number)));
-        self.touched.remove(&number);
     }
 }
 

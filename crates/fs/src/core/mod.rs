@@ -185,6 +185,11 @@ impl Core {
         number
     }
 
+    /// The number of the last write of a page.
+    pub(crate) const fn last_write_number(&self) -> u32 {
+        self.next_write - 1
+    }
+
     /// The log of a node in memory.
     fn log_of_node(&self, number: u32) -> u8 {
         let kind = match self.cache.entry(Key::node(number)).map(|entry| &entry.body) {

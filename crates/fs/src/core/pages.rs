@@ -14,17 +14,32 @@ const SECTOR: usize = 512;
 impl Core {
     /// A page that is not in the cache and holds nothing on the drive.
     pub(crate) fn insert_page(&mut self, number: u32, block: u32, cells: Box<[u8]>, address: u32) {
-        let page =
-            Page { cells, address, leaf: 0, writing: 0, covers: 0, is_new: false, is_moved: false, is_passing: false };
+        let written = self.last_write_number();
+        let page = Page {
+            cells,
+            address,
+            leaf: 0,
+            writing: 0,
+            written,
+            covers: 0,
+            is_new: false,
+            is_moved: false,
+            is_passing: false,
+        };
         self.cache.insert(Key::page(number, block), Body::Page(page));
     }
 
     /// A page is changed: `leaf` is the node with its address.
     pub(crate) fn set_page_dirty(&mut self, number: u32, block: u32, leaf: u32, kind: FileKind) {
         let key = Key::page(number, block);
+        let size = self.inode(number).size;
         let entry = self.cache.entry_mut(key).expect("the page is there");
         let Body::Page(page) = &mut entry.body else { panic!("{:?} is a page", key.of()) };
         let was_busy = entry.is_dirty || page.writing != 0;
+        if !was_busy {
+            // As the drive has the page, or its hole, it goes with the size that the file has before this.
+            page.covers = size;
+        }
         let was_dirty = std::mem::replace(&mut entry.is_dirty, true);
         (page.is_moved, page.leaf) = (false, leaf);
         let becomes_new = page.address == NOWHERE && !page.is_new;
@@ -133,18 +148,23 @@ impl Core {
 
     /// A write of a page has ended well.
     pub(crate) fn page_is_written(&mut self, number: u32, block: u32, write: u32, address: u32, size: u64) {
-        let shortened = self.files.get(&number).map_or(0, |file| file.shortened);
+        let covers = self.files.get(&number).map_or(size, |file| file.covered(write, size));
         let Some(entry) = self.cache.entry_mut(Key::page(number, block)) else { return };
         let is_dirty = entry.is_dirty;
         let Body::Page(page) = &mut entry.body else { return };
-        if page.writing != write {
-            // It was sent again meanwhile, or belongs to another file by now.
-            if !(seeded(FsBug::CopyOverNewer) && page.writing == 0 && page.leaf != 0) {
-                return;
-            }
+        // It may belong to another file by now, or a later write may have ended before.
+        if write <= page.written && !seeded(FsBug::CopyOverNewer) {
+            return;
         }
-        page.writing = 0;
-        page.covers = if write > shortened { size } else { 0 };
+        if page.leaf == 0 {
+            return;
+        }
+        page.written = write;
+        let is_last = page.writing == write;
+        if is_last {
+            page.writing = 0;
+        }
+        page.covers = covers;
         page.address = address;
         let (leaf, was_new) = (page.leaf, std::mem::take(&mut page.is_new));
         self.move_block(number, leaf, block, address);
@@ -156,7 +176,7 @@ impl Core {
         if is_behind {
             self.inode_mut(number);
         }
-        if !is_dirty {
+        if !is_dirty && is_last {
             self.end_busy(number, block, leaf, FileKind::File);
         }
     }

@@ -165,9 +165,19 @@ impl FileSystem {
         let core = &self.core;
         let (volume, blocks) = (core.superblock.volume, core.superblock.blocks());
         let page = |cells: Box<[u8]>| {
-            let (writing, leaf, covers) = (0, 0, 0);
+            let (writing, leaf, covers, written) = (0, 0, 0, core.last_write_number());
             let (is_new, is_moved, is_passing) = (false, false, false);
-            Body::Page(Page { cells, address: need.address, leaf, writing, covers, is_new, is_moved, is_passing })
+            Body::Page(Page {
+                cells,
+                address: need.address,
+                leaf,
+                writing,
+                written,
+                covers,
+                is_new,
+                is_moved,
+                is_passing,
+            })
         };
         match need.key.of() {
             Of::Page { inode, index: block } => match need.directory {

@@ -1,6 +1,9 @@
 //! A file system on small drives of the design `aftl`: against a model, full, through crashes, and on other drives.
 
+mod crash;
 mod drive;
 mod full;
 mod model;
 mod random;
+#[cfg(feature = "seeded-bugs")]
+mod seeded;

@@ -14,17 +14,36 @@ pub(crate) struct Bytes {
 
 impl Bytes {
     pub(crate) fn read(&self, offset: u64, length: u64) -> Vec<u8> {
-        let end = self.size.min(offset + length);
-        (offset..end.max(offset))
-            .map(|at| self.blocks.get(&(at / 4096)).map_or(0, |block| block[(at % 4096) as usize]))
-            .collect()
+        let end = self.size.min(offset + length).max(offset);
+        let mut bytes = vec![0; (end - offset) as usize];
+        let mut at = offset;
+        while at < end {
+            let next = (at / 4096 + 1) * 4096;
+            if let Some(block) = self.blocks.get(&(at / 4096)) {
+                let (from, to) = ((at % 4096) as usize, (next.min(end) - at) as usize);
+                bytes[(at - offset) as usize..][..to].copy_from_slice(&block[from..from + to]);
+            }
+            at = next;
+        }
+        bytes
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
-        for (at, byte) in (offset..).zip(bytes) {
-            self.blocks.entry(at / 4096).or_insert_with(|| Box::new([0; 4096]))[(at % 4096) as usize] = *byte;
+        let mut at = 0;
+        while at < bytes.len() {
+            let place = offset + at as u64;
+            let from = (place % 4096) as usize;
+            let to = (4096 - from).min(bytes.len() - at);
+            let block = self.blocks.entry(place / 4096).or_insert_with(|| Box::new([0; 4096]));
+            block[from..from + to].copy_from_slice(&bytes[at..at + to]);
+            at += to;
         }
         self.size = self.size.max(offset + bytes.len() as u64);
+    }
+
+    /// Blocks that were written.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.blocks.keys().copied()
     }
 
     fn truncate(&mut self, size: u64) {
@@ -367,6 +386,41 @@ impl Model {
             }
         }
         Ok(())
+    }
+
+    /// A tree that was found on a drive.
+    pub(crate) fn of(
+        directories: &[(FileId, Option<FileId>, BTreeMap<Vec<u8>, FileId>)],
+        files: Vec<(FileId, u64, Vec<(u64, Vec<u8>)>)>,
+    ) -> Model {
+        let mut model = Model::new();
+        for (directory, parent, names) in directories {
+            model.nodes.insert(*directory, Node::Directory { names: names.clone(), parent: *parent });
+        }
+        for (file, size, parts) in files {
+            let mut bytes = Bytes::default();
+            for (offset, part) in parts {
+                bytes.write(offset, &part);
+            }
+            bytes.size = size;
+            model.nodes.insert(file, Node::File(bytes));
+        }
+        model.given = model.nodes.keys().copied().collect();
+        model
+    }
+
+    /// The file that a call changes.
+    pub(crate) fn changed(call: &Call) -> Option<FileId> {
+        match call {
+            Call::Write { length: 0, .. } | Call::Append { length: 0, .. } => None,
+            Call::Write { file, .. } | Call::Append { file, .. } | Call::Truncate { file, .. } => Some(*file),
+            _ => None,
+        }
+    }
+
+    /// A file that is there.
+    pub(crate) fn look(&self, file: FileId) -> Option<&Bytes> {
+        self.file(file).ok()
     }
 
     /// Everything that is open is closed: the host has ended.

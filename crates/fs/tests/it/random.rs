@@ -13,23 +13,25 @@ use crate::drive::{cache, drive, names, read};
 use crate::model::Model;
 
 /// What is drawn from.
-struct Draw {
-    rng: Rng,
+pub(crate) struct Draw {
+    pub(crate) rng: Rng,
     /// Files and directories that were made, some of them gone.
     files: Vec<FileId>,
     directories: Vec<FileId>,
     /// Weights of the kinds of calls in this run.
     weights: Vec<u32>,
     largest: u64,
+    /// No call has stages but fsync and sync, which change nothing.
+    pub(crate) is_plain: bool,
 }
 
 impl Draw {
-    fn new(seed: u64) -> Draw {
+    pub(crate) fn new(seed: u64) -> Draw {
         let mut rng = rng(seed, "calls");
         // Whole kinds of calls are absent in some runs.
         let weights = (0..18).map(|_| if rng.random_bool(0.15) { 0 } else { rng.random_range(1..20) }).collect();
         let largest = [20_000, 300_000, 3_000_000][rng.random_range(0..3)];
-        Draw { rng, files: Vec::new(), directories: vec![ROOT], weights, largest }
+        Draw { rng, files: Vec::new(), directories: vec![ROOT], weights, largest, is_plain: false }
     }
 
     fn any<T: Copy>(rng: &mut Rng, of: &[T]) -> Option<T> {
@@ -66,6 +68,9 @@ impl Draw {
     }
 
     fn mode(&mut self) -> WriteMode {
+        if self.is_plain {
+            return WriteMode::default();
+        }
         let sync = match self.rng.random_range(0..40) {
             0 => Sync::Data,
             1 => Sync::All,
@@ -95,7 +100,7 @@ impl Draw {
         Content::Bytes((0..length).map(|at| first.wrapping_add((at / 7) as u8) | 1).collect())
     }
 
-    fn call(&mut self) -> Call {
+    pub(crate) fn call(&mut self) -> Call {
         let all: u32 = self.weights.iter().sum();
         let mut pick = self.rng.random_range(0..all.max(1));
         let kind = self.weights.iter().position(|weight| {
@@ -144,7 +149,7 @@ impl Draw {
         }
     }
 
-    fn learn(&mut self, answer: &Answer) {
+    pub(crate) fn learn(&mut self, answer: &Answer) {
         if let Ok(Reply::Found(found)) = &answer.result {
             let known = if found.kind == FileKind::File { &mut self.files } else { &mut self.directories };
             if !known.contains(&found.file) {
@@ -253,7 +258,7 @@ impl Pair {
     }
 }
 
-fn play(seed: u64, calls: u32) {
+pub(crate) fn play(seed: u64, calls: u32) {
     let mut rng = rng(seed, "run");
     let depth = [1, 2, 8, 64][rng.random_range(0..4)];
     let blocks = [16, 24, 60, 400, 4000][rng.random_range(0..5)];

@@ -41,8 +41,13 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// A device in which there is nothing.
-    pub fn new(device: Box<dyn Device>) -> Unused {
+    /// A device. What a host that has crashed left in flight in it comes to its end first, and nobody is told.
+    pub fn new(mut device: Box<dyn Device>) -> Unused {
+        while device.outstanding() > 0 && device.wait_for_completion(Nanos::MAX) {
+            device.completions().clear();
+        }
+        device.completions().clear();
+        device.read_data().clear();
         Unused { array: Array::new(vec![device]) }
     }
 
