@@ -16,8 +16,8 @@ pub enum FsBug {
     TrimNotRepeated,
     /// The last dirty TIMB block is left out of a check-point.
     TableBlockLeftOut,
-    /// A write that has ended takes effect over a newer one.
-    CopyOverNewer,
+    /// A page is clean when a write of it has ended, although it was changed meanwhile.
+    OldWriteOverNewer,
     /// A check-point has a size whose data is not on the drive.
     SizeAheadOfData,
     /// A file that is unlinked and open is not in the list of a check-point.
@@ -44,7 +44,7 @@ impl FsBug {
         FsBug::OpenSegmentContinued,
         FsBug::TrimNotRepeated,
         FsBug::TableBlockLeftOut,
-        FsBug::CopyOverNewer,
+        FsBug::OldWriteOverNewer,
         FsBug::SizeAheadOfData,
         FsBug::OrphanNotListed,
         FsBug::HalfRename,
@@ -64,7 +64,9 @@ impl FsBug {
             FsBug::OpenSegmentContinued => "a segment that was open before a crash is written on",
             FsBug::TrimNotRepeated => "a segment that a check-point calls free is not trimmed again after a crash",
             FsBug::TableBlockLeftOut => "the last dirty TIMB block is left out of a check-point",
-            FsBug::CopyOverNewer => "a write that has ended takes effect over a newer one",
+            FsBug::OldWriteOverNewer => {
+                "a page is clean when a write of it has ended, although it was changed meanwhile"
+            }
             FsBug::SizeAheadOfData => "a check-point has a size whose data is not on the drive",
             FsBug::OrphanNotListed => "a file that is unlinked and open is not in the list of a check-point",
             FsBug::HalfRename => "a rename to another directory is in a check-point with one half",

@@ -45,7 +45,7 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
     let all = map_blocks + map_blocks.div_ceil(map::TABLE_ENTRIES as u64) + count.div_ceil(usage::ENTRIES as u64);
     let map_segments = (map_blocks * u64::from(options.map_factor))
         .div_ceil(segment_blocks)
-        .max((3 * all).div_ceil(segment_blocks) + 2)
+        .max((3 * all).div_ceil(segment_blocks) + 1)
         .max(4);
     let reserve = u64::from(options.logs + RESERVE);
     let least = 3 + map_segments + reserve + u64::from(FOR_FILES);
@@ -128,5 +128,43 @@ impl FileSystem {
             Ok(device) => FileSystem::mount(device, options).map_err(of_mount),
             Err(_) => Err(MakeError::Device(Status::ReadOnly)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(gigabytes: u64, count: u64) -> Superblock {
+        let sectors = (gigabytes << 21) / count;
+        plan(sectors, count, 8, &MakeOptions::default()).expect("a drive that is large enough")
+    }
+
+    /// AMF, Table 1 and section 3.3, and what a drive of 16 GB has.
+    #[test]
+    fn the_sizes_of_the_papers_table_1_follow_from_the_drive() {
+        let terabyte = planned(1024, 65_536);
+        assert_eq!(terabyte.nodes, 1 << 28);
+        assert_eq!((terabyte.map_blocks(), terabyte.table_blocks()), (524_288, 512));
+        // TIMB takes 2 MB, the list of its blocks 2 KB, and the inode-map segments 8 GB.
+        assert_eq!((terabyte.map_blocks() * 4, terabyte.table_blocks() * 4), (2 << 20, 2 << 10));
+        assert_eq!(u64::from(terabyte.map_segments) * u64::from(terabyte.segment_blocks) * 4096, 8 << 30);
+        let half = planned(512, 32_768);
+        assert_eq!((half.map_blocks(), half.table_blocks()), (262_144, 256));
+        let small = planned(16, 1024);
+        assert_eq!((small.nodes, small.map_blocks(), small.table_blocks(), small.map_segments), (1 << 22, 8192, 8, 8));
+    }
+
+    #[test]
+    fn what_is_too_small_or_shaped_otherwise_is_refused_with_what_was_expected() {
+        let options = MakeOptions::default();
+        let least = match plan(256, 10, 8, &options) {
+            Err(MakeError::TooSmall { found: 10, least, .. }) => least,
+            other => panic!("{other:?}"),
+        };
+        assert!(plan(256, least + 2, 8, &options).is_ok());
+        assert_eq!(plan(250, 100, 8, &options), Err(MakeError::Shape { sectors: 250, unit: 8 }));
+        assert_eq!(plan(256, 100, 8, &MakeOptions { logs: 3, ..options }), Err(MakeError::Logs(3)));
+        assert!(matches!(plan(1 << 16, 1 << 20, 8, &options), Err(MakeError::TooLarge { .. })));
     }
 }

@@ -153,10 +153,7 @@ impl Core {
         let is_dirty = entry.is_dirty;
         let Body::Page(page) = &mut entry.body else { return };
         // It may belong to another file by now, or a later write may have ended before.
-        if write <= page.written && !seeded(FsBug::CopyOverNewer) {
-            return;
-        }
-        if page.leaf == 0 {
+        if write <= page.written {
             return;
         }
         page.written = write;
@@ -175,6 +172,14 @@ impl Core {
         self.space.reserved -= u64::from(was_new);
         if is_behind {
             self.inode_mut(number);
+        }
+        let mut is_dirty = is_dirty;
+        if is_dirty && seeded(FsBug::OldWriteOverNewer) {
+            if let Some(entry) = self.cache.entry_mut(Key::page(number, block)) {
+                entry.is_dirty = false;
+            }
+            self.end_dirty(number, block, FileKind::File);
+            is_dirty = false;
         }
         if !is_dirty && is_last {
             self.end_busy(number, block, leaf, FileKind::File);

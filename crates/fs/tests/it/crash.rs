@@ -106,7 +106,7 @@ impl Oracle {
         if answer.result.is_err() {
             return;
         }
-        changed.into_iter().for_each(|file| drop(self.changes.insert(file, order)));
+        self.changes.extend(changed.into_iter().map(|file| (file, order)));
         match call {
             Call::Fsync { file } | Call::Fdatasync { file } => {
                 // Of one that has not changed, nothing is to be written.
@@ -170,7 +170,7 @@ impl Oracle {
                 .collect()
         };
         let nearest = self.names[first..].iter().min_by_key(|(_, after)| differing(after).len()).expect("one");
-        for directory in differing(&nearest.1) {
+        if let Some(directory) = differing(&nearest.1).first().copied() {
             let found: BTreeMap<String, FileId> = shown(names.get(&directory));
             let expected = shown(nearest.1.get(&directory));
             panic!("{directory} is as after no call since {}: {found:?}, after {} {expected:?}", self.floor, nearest.0);

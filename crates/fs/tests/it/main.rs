@@ -4,6 +4,7 @@ mod crash;
 mod drive;
 mod full;
 mod model;
+mod payloads;
 mod random;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;

@@ -69,6 +69,12 @@ struct Held {
     is_unlinked: bool,
 }
 
+/// A directory that was found: its parent and names.
+pub(crate) type FoundDirectory = (FileId, Option<FileId>, BTreeMap<Vec<u8>, FileId>);
+
+/// A file that was found: its size, and parts of it by offset.
+pub(crate) type FoundFile = (FileId, u64, Vec<(u64, Vec<u8>)>);
+
 /// The model.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
@@ -389,10 +395,7 @@ impl Model {
     }
 
     /// A tree that was found on a drive.
-    pub(crate) fn of(
-        directories: &[(FileId, Option<FileId>, BTreeMap<Vec<u8>, FileId>)],
-        files: Vec<(FileId, u64, Vec<(u64, Vec<u8>)>)>,
-    ) -> Model {
+    pub(crate) fn of(directories: &[FoundDirectory], files: Vec<FoundFile>) -> Model {
         let mut model = Model::new();
         for (directory, parent, names) in directories {
             model.nodes.insert(*directory, Node::Directory { names: names.clone(), parent: *parent });
