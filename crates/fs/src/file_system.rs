@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use ssdlab_base::Nanos;
 use ssdlab_device::Status;
-use ssdlab_host::Device;
 use ssdlab_host::standing::{Below, Done};
+use ssdlab_host::{Again, Device, Loss};
 
 use crate::call::{Answer, Call, Errno, Reply};
 use crate::calls::freeing::FreeStep;
@@ -216,6 +216,14 @@ impl FileSystem {
         self.below.device_mut()
     }
 
+    /// The power of a part of the device goes and comes back now, while the host goes on. What was being written ends the changes.
+    pub fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
+        let loss = self.below.cut(part, again);
+        self.core.now = self.below.now();
+        self.proceed();
+        loss
+    }
+
     /// Functional fast-forward of the device.
     pub fn set_timed(&mut self, timed: bool) {
         self.below.set_timed(timed);
@@ -378,6 +386,9 @@ impl FileSystem {
             any = true;
             self.run_task(task);
             self.cancel_loads();
+            if let Some(block) = self.core.space.contradiction {
+                self.core.set_read_only(format!("block {block} is named and is in a segment without valid blocks"));
+            }
         }
         any
     }

@@ -129,21 +129,25 @@ pub fn check(device: Box<dyn Device>) -> (Box<dyn Device>, Result<Found, MountEr
 /// The superblock, what is written of each segment, and the newest check-point with all parts of summaries.
 fn begin(reader: &mut Reader) -> Result<(Shape, Vec<u32>, Point), MountError> {
     let (segments, told) = reader.report()?;
-    let no_superblock = MountError::Superblock(crate::format::Bad::Magic("superblock of ALFS"));
+    let no_superblock = || MountError::Superblock(crate::format::Bad::Magic("superblock of ALFS"));
     if told.first().is_none_or(|segment| segment.written < 8) {
-        return Err(no_superblock);
+        return Err(no_superblock());
     }
     let block = reader.block(0)?;
-    let shape = Shape::of(&block[..]).ok_or(no_superblock)?;
+    let shape = Shape::of(&block[..]).ok_or_else(no_superblock)?;
     let blocks = u64::from(shape.segment_blocks) * u64::from(shape.segments);
     let pairs = [
         ("number of segments", segments.count, u64::from(shape.segments)),
         ("sectors of a segment", segments.sectors, u64::from(shape.segment_blocks) * 8),
+        ("blocks of a write unit", segments.write_unit.div_ceil(8).max(1), u64::from(shape.unit_blocks)),
         // Numbers of nodes are bounded, or the walk's memory would not be.
         ("limit of nodes", u64::from(shape.nodes).max(2 * blocks + 512), 2 * blocks + 512),
     ];
     if let Some((what, found, expected)) = pairs.into_iter().find(|(_, found, expected)| found != expected) {
         return Err(MountError::Device { what, found, expected });
+    }
+    if shape.summary_blocks() >= shape.segment_blocks {
+        return Err(no_superblock());
     }
     let written: Vec<u32> = told
         .iter()

@@ -54,6 +54,8 @@ pub(crate) struct Space {
     pub(crate) reserved: u64,
     /// Segments of the map.
     pub(crate) map_segments: u32,
+    /// A block that was to be freed in a segment that has no valid block.
+    pub(crate) contradiction: Option<u32>,
     /// Where the search for a free segment goes on, so that all are used in turn.
     next: u32,
 }
@@ -74,6 +76,7 @@ impl Space {
             used: 0,
             reserved: 0,
             map_segments: 0,
+            contradiction: None,
             next: 3,
         }
     }
@@ -149,17 +152,17 @@ impl Space {
         self.empty.remove(&segment);
     }
 
-    /// A block is not valid any more.
-    ///
-    /// # Panics
-    /// It was not.
+    /// A block is not valid any more. Where the segment has no valid block, metadata of the drive contradicts itself, and that is noted.
     pub(crate) fn remove(&mut self, address: u32) {
         let segment = self.segment_of(address);
+        if self.segments.get(segment as usize).is_none_or(|one| one.valid == 0) {
+            self.contradiction.get_or_insert(address);
+            return;
+        }
         let is_map = self.is_map(segment);
         let one = if is_map { &mut self.segments[segment as usize] } else { self.touch(segment) };
-        assert!(one.valid > 0, "block {address} is valid in segment {segment}");
         one.valid -= 1;
-        self.used -= u64::from(!is_map);
+        self.used = self.used.saturating_sub(u64::from(!is_map));
         self.settle(segment);
     }
 

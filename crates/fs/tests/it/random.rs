@@ -292,5 +292,5 @@ fn over(seeds: std::ops::Range<u64>, calls: u32) {
 
 #[test]
 fn random_calls_have_the_results_of_the_model() {
-    over(0..60, 300);
+    over(0..100, 300);
 }
