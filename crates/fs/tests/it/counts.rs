@@ -74,7 +74,9 @@ fn a_drive_that_loses_its_power_under_the_host_ends_the_changes_and_not_the_read
 /// A block that cannot be read fails its reads; where it is metadata, nothing can be changed any more.
 #[test]
 fn what_cannot_be_read_is_told_and_does_not_spread() {
-    let mut fs = made(64, &cache(1000));
+    let mut device = drive(64, Contents::Bytes);
+    device.parts_mut()[0].drive.expect_faults();
+    let mut fs = FileSystem::make(device, &MakeOptions::default(), &cache(1000)).expect("a file system");
     let file = create(&mut fs, ROOT, "a").expect("a file");
     write(&mut fs, file, 0, &[3; 8192]).expect("room");
     call(&mut fs, Call::Sync).expect("a sync");
@@ -82,7 +84,7 @@ fn what_cannot_be_read_is_told_and_does_not_spread() {
     fs.submit(Call::Stat { file }, 1);
     fs.run_to_completion(Nanos::MAX);
     fs.answers().clear();
-    for _ in 0..4 {
+    for _ in 0..12 {
         fs.device_mut().parts_mut()[0].drive.fail_next(ssdlab_flash::FaultKind::Read, None);
     }
     let result = call(&mut fs, Call::Read { file, offset: 0, length: 8192, is_direct: false });
