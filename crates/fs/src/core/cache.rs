@@ -115,8 +115,8 @@ impl Entry {
     }
 }
 
-/// Entries that the hand looks at for each one that it drops: where nearly all cannot be dropped, the budget is exceeded instead.
-const LOOKS: usize = 128;
+/// Entries that the hand looks at for each one that is to be dropped: where nearly all cannot be, the budget is exceeded instead.
+const LOOKS: usize = 64;
 
 /// All entries.
 #[derive(Debug, Default)]
@@ -237,21 +237,19 @@ impl Cache {
 
     /// Drops entries until the budget suffices, as far as that can be.
     pub(crate) fn fit(&mut self) {
-        while self.places.len() > self.budget {
-            let mut dropped = false;
-            for _ in 0..LOOKS.min(2 * self.entries.len()) {
-                self.hand = if self.hand + 1 < self.entries.len() { self.hand + 1 } else { 0 };
-                let Some(entry) = &self.entries[self.hand] else { continue };
-                if !entry.can_be_dropped() || entry.used.replace(false) {
-                    continue;
-                }
+        let excess = self.places.len().saturating_sub(self.budget);
+        if excess == 0 {
+            return;
+        }
+        for _ in 0..(excess * LOOKS).min(2 * self.entries.len()) {
+            if self.places.len() <= self.budget {
+                return;
+            }
+            self.hand = if self.hand + 1 < self.entries.len() { self.hand + 1 } else { 0 };
+            let Some(entry) = &self.entries[self.hand] else { continue };
+            if entry.can_be_dropped() && !entry.used.replace(false) {
                 let key = entry.key;
                 self.remove(key);
-                dropped = true;
-                break;
-            }
-            if !dropped {
-                return;
             }
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct File {
     sent: u64,
     /// The last check-point holds a size before the last.
     pub(crate) is_behind: bool,
+    /// It has blocks behind that size, which are freed after a crash.
+    pub(crate) has_more: bool,
     /// Writes of pages up to this number were sent before the file became shorter, and the least size that it had since.
     shortened: (u32, u64),
     pub(crate) read_ahead: ReadAhead,
@@ -139,7 +141,7 @@ impl Core {
     pub(crate) fn durable_size(&mut self, number: u32) -> u64 {
         let size = self.inode(number).size;
         if let Some(file) = self.files.get_mut(&number) {
-            file.is_behind = false;
+            (file.is_behind, file.has_more) = (false, false);
         }
         let Some(file) = self.files.get(&number).filter(|file| !file.pages.is_empty()) else { return size };
         if seeded(FsBug::SizeAheadOfData) {
@@ -160,9 +162,10 @@ impl Core {
             u64::MAX => size,
             limit => file.durable.max(file.sizes.range(..=limit).next_back().copied().unwrap_or(0)),
         };
+        let has_more = durable < size && self.inode(number).leads_behind(durable);
         let file = self.file_mut(number);
         file.durable = durable;
-        file.is_behind = durable < size;
+        (file.is_behind, file.has_more) = (durable < size, has_more);
         file.sizes = file.sizes.split_off(&durable);
         durable
     }

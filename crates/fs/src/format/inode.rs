@@ -115,6 +115,17 @@ impl Inode {
         }
     }
 
+    /// Whether it may have blocks behind a size.
+    pub fn leads_behind(&self, size: u64) -> bool {
+        let (from, mut first) = (size.div_ceil(BLOCK_BYTES), DIRECT as u64);
+        let has_direct = self.direct.iter().skip(from.min(first) as usize).any(|address| *address != 0);
+        let leads = |(index, level): (&u32, &u8)| {
+            first += span(*level) * FAN as u64;
+            *index != 0 && first > from
+        };
+        has_direct || self.index.iter().zip(&LEVELS).any(leads)
+    }
+
     /// The block, with the size that the check-point gives it. Blocks behind that size are to be freed by who finds it.
     pub fn encode(&self, volume: u64, size: u64) -> Box<Bytes> {
         let mut block = zeroes();
@@ -127,7 +138,7 @@ impl Inode {
         for (at, field) in [(36, self.mode), (40, self.user), (44, self.group), (48, self.links), (52, self.device)] {
             put_u32(bytes, at, field);
         }
-        let behind = (size < self.size).then_some(size.div_ceil(BLOCK_BYTES));
+        let behind = (size < self.size && self.leads_behind(size)).then_some(size.div_ceil(BLOCK_BYTES));
         let free_from = self.free_from.map_or(u64::MAX, u64::from).min(behind.unwrap_or(u64::MAX));
         let fields = [size, self.blocks, self.modified.0, self.changed.0, free_from];
         fields.iter().enumerate().for_each(|(index, field)| put_u64(bytes, 56 + 8 * index, *field));

@@ -169,7 +169,7 @@ impl Core {
         };
         // Blocks behind the size that this check-point gives a file are freed after a crash.
         let mut orphans = self.orphans.clone();
-        orphans.extend(self.files.iter().filter(|(_, file)| file.is_behind).map(|(number, _)| *number));
+        orphans.extend(self.files.iter().filter(|(_, file)| file.has_more).map(|(number, _)| *number));
         Checkpoint {
             version,
             is_clean,
