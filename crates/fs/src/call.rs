@@ -1,7 +1,7 @@
 //! What a file system is asked, and what it answers.
 //!
 //! A call takes effect at one instant, its *apply*, between its submission and its answer. Applies have numbers without a gap, and
-//! an answer carries the number of its own ([`Answer::order`]). So whoever repeats the calls one by one in that order, on any other
+//! an answer carries the number of its own ([`Answer::order`]). So a caller that repeats the calls one by one in that order, on any other
 //! file system, sees the same results, whatever number of calls was in flight. A call that fails has a number, too: its error holds
 //! at that place of the order.
 //!
@@ -146,7 +146,7 @@ pub enum Call {
         no_replace: bool,
     },
     /// Lists names of a directory: [`Reply::Listed`]. A name that is there during a whole listing is given exactly once, whatever else
-    /// changes between its calls. `.` and `..` are not listed. Errors: `NotDirectory`, `Invalid` (a position that no entry has given).
+    /// changes between its calls. `.` and `..` are not listed. Errors: `NotDirectory`, `Invalid` (`most` is 0, or a position behind all that there can be).
     List {
         /// The directory.
         directory: FileId,

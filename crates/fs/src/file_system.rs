@@ -75,8 +75,8 @@ pub struct FileSystem {
     /// Pages that are dirty since then, or longer, are to be sent.
     pub(crate) expired: Option<Nanos>,
     pub(crate) checkpoint_at: Nanos,
-    expire_at: Nanos,
-    clean_at: Nanos,
+    pub(crate) expire_at: Nanos,
+    pub(crate) clean_at: Nanos,
     order: u64,
     answers: Vec<Answer>,
     done: Vec<Done<Purpose>>,
@@ -277,35 +277,6 @@ impl FileSystem {
         }
     }
 
-    /// The time of a period from now.
-    pub(crate) fn after(&self, period: Nanos) -> Nanos {
-        if period.0 == 0 { Nanos::MAX } else { Nanos(self.core.now.0.saturating_add(period.0)) }
-    }
-
-    /// The time of the next timer that has anything to do.
-    fn timer(&self) -> Option<Nanos> {
-        if self.core.read_only.is_some() {
-            return None;
-        }
-        let checkpoint = self.core.is_changed().then_some(self.checkpoint_at);
-        let expire = (self.core.dirty_pages > 0).then_some(self.expire_at);
-        let clean = self.can_clean_in_background().then_some(self.clean_at);
-        checkpoint.into_iter().chain(expire).chain(clean).filter(|at| *at < Nanos::MAX).min()
-    }
-
-    /// Whether segments could be cleaned while no call comes: a quarter of the segments or less is free.
-    fn can_clean_in_background(&self) -> bool {
-        self.tasks.len() == 0
-            && self.cleaning.is_none()
-            && self.core.free_segments() < self.core.superblock.segments / 4
-            && self.core.space.all().any(|(segment, one)| {
-                matches!(one.state, crate::core::space::State::Sealed(log) if log < 6)
-                    && one.valid > 0
-                    && one.valid < self.core.superblock.data_blocks() * 3 / 4
-                    && !self.cleaned.contains(&segment)
-            })
-    }
-
     /// The next event up to `until`; false if there is none.
     fn step(&mut self, until: Nanos) -> bool {
         let Some(timer) = self.timer().map(|at| at.max(self.core.now)) else { return self.step_below(until) };
@@ -330,23 +301,6 @@ impl FileSystem {
             self.proceed();
         }
         any
-    }
-
-    fn timers(&mut self) {
-        let now = self.core.now;
-        if now >= self.checkpoint_at {
-            self.checkpoints.is_wanted |= self.core.is_changed();
-            self.checkpoint_at = self.after(self.core.options.checkpoint_period);
-        }
-        if now >= self.expire_at {
-            let expiry = self.core.options.dirty_expiry.0;
-            self.expired = now.0.checked_sub(expiry).map(Nanos);
-            self.expire_at = self.after(self.core.options.dirty_period);
-        }
-        if now >= self.clean_at {
-            self.clean_in_background = self.can_clean_in_background();
-            self.clean_at = self.after(self.core.options.cleaning_period);
-        }
     }
 
     /// Everything that is to be done now.

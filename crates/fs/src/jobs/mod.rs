@@ -6,4 +6,5 @@ pub(crate) mod encode;
 pub(crate) mod loads;
 pub(crate) mod read_ahead;
 pub(crate) mod stages;
+pub(crate) mod timers;
 pub(crate) mod write_out;

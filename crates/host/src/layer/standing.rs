@@ -41,7 +41,7 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// A device. What a host that has crashed left in flight in it comes to its end first, and nobody is told.
+    /// A device. What a host that has crashed left in flight in it comes to its end first, and its completions are dropped.
     pub fn new(mut device: Box<dyn Device>) -> Unused {
         while device.outstanding() > 0 && device.wait_for_completion(Nanos::MAX) {
             device.completions().clear();
