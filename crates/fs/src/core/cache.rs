@@ -76,6 +76,8 @@ pub(crate) struct Page {
     pub(crate) written: u32,
     /// Size of the file that the page as the drive has it goes with.
     pub(crate) covers: u64,
+    /// Size of the file up to which the version on its way is the page as it was, until the page was changed again.
+    pub(crate) goes_with: u64,
     /// Space is promised to it that it does not have yet.
     pub(crate) is_new: bool,
     /// Cleaning made it dirty: it is as the drive has it.

@@ -22,6 +22,7 @@ impl Core {
             writing: 0,
             written,
             covers: 0,
+            goes_with: 0,
             is_new: false,
             is_moved: false,
             is_passing: false,
@@ -39,6 +40,8 @@ impl Core {
         if !was_busy {
             // As the drive has the page, or its hole, it goes with the size that the file has before this.
             page.covers = size;
+        } else if !entry.is_dirty {
+            page.goes_with = size;
         }
         let was_dirty = std::mem::replace(&mut entry.is_dirty, true);
         (page.is_moved, page.leaf) = (false, leaf);
@@ -137,7 +140,7 @@ impl Core {
         if self.logs.append(&mut self.space, log, owner, contents).is_none() {
             return false;
         }
-        page.writing = write;
+        (page.writing, page.goes_with) = (write, 0);
         entry.is_dirty = false;
         self.metrics.count(kind, 1);
         self.end_dirty(number, block, FileKind::File);
@@ -148,7 +151,7 @@ impl Core {
 
     /// A write of a page has ended well.
     pub(crate) fn page_is_written(&mut self, number: u32, block: u32, write: u32, address: u32, size: u64) {
-        let covers = self.files.get(&number).map_or(size, |file| file.covered(write, size));
+        let file = self.files.get(&number);
         let Some(entry) = self.cache.entry_mut(Key::page(number, block)) else { return };
         let is_dirty = entry.is_dirty;
         let Body::Page(page) = &mut entry.body else { return };
@@ -161,7 +164,8 @@ impl Core {
         if is_last {
             page.writing = 0;
         }
-        page.covers = covers;
+        let size = if is_last { size.max(page.goes_with) } else { size };
+        page.covers = file.map_or(size, |file| file.covered(write, size));
         page.address = address;
         let (leaf, was_new) = (page.leaf, std::mem::take(&mut page.is_new));
         self.move_block(number, leaf, block, address);

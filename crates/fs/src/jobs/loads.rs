@@ -174,6 +174,7 @@ impl FileSystem {
                 writing,
                 written,
                 covers,
+                goes_with: 0,
                 is_new,
                 is_moved,
                 is_passing,
