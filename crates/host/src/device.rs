@@ -235,6 +235,24 @@ pub trait BlockDevice: Send {
         None
     }
 
+    /// Keeps the bytes of a record that was written from `sector` on, where the device does not keep the bytes of sectors: so a host
+    /// finds its own metadata in every payload mode. The host calls it after it has submitted the write. A later write or TRIM of
+    /// that sector drops the record; the record before it is not kept, so tests of power cuts use drives that keep bytes.
+    fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
+        let _ = (sector, bytes);
+    }
+
+    /// The record that was kept at `sector`, without the zeroes at its end.
+    fn record(&self, sector: u64) -> Option<&[u8]> {
+        let _ = sector;
+        None
+    }
+
+    /// Memory that records take, for estimates.
+    fn record_bytes(&self) -> u64 {
+        0
+    }
+
     /// These requests will come soon: a hint that changes nothing.
     fn prefetch(&mut self, requests: &[Request]) {
         let _ = requests;

@@ -13,6 +13,7 @@ mod layers;
 mod member;
 mod mirror;
 pub mod promise;
+mod records;
 mod restoring;
 mod scheduler;
 pub mod seeded;
@@ -27,6 +28,7 @@ pub use device::{
     Part, PartMut, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
+pub use layer::standing;
 pub use layers::{Below, LAYERS, LayerConfig, LayerKind};
 pub use member::Member;
 pub use mirror::{Mirror, MirrorConfig};

@@ -9,6 +9,7 @@ use ssdlab_device::path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, DriveError, Options, Payload, Recovered};
 
 use crate::device::Again;
+use crate::records::Records;
 use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power, Traffic};
 
 /// Meanings of a sector that are kept. Each power cut between two writes of a sector may undo one.
@@ -25,6 +26,8 @@ pub struct Member {
     drive: Option<Drive>,
     /// By sector.
     meanings: FxHashMap<u64, Meanings>,
+    /// What a host keeps by address, where the drive keeps no bytes.
+    records: Records,
 }
 
 impl Member {
@@ -38,7 +41,13 @@ impl Member {
 
     /// A drive that is there already; `options` are what it was made with.
     pub fn of(name: &str, drive: Drive, options: Options) -> Member {
-        Member { name: name.to_string(), options, drive: Some(drive), meanings: FxHashMap::default() }
+        Member {
+            name: name.to_string(),
+            options,
+            drive: Some(drive),
+            meanings: FxHashMap::default(),
+            records: Records::default(),
+        }
     }
 
     /// A stack of one drive, called after its description.
@@ -98,6 +107,7 @@ impl BlockDevice for Member {
     }
 
     fn submit(&mut self, request: &Request, data: Data<'_>) {
+        self.records.submitted(request);
         self.drive_mut().submit_with(request, data);
     }
 
@@ -118,6 +128,7 @@ impl BlockDevice for Member {
     }
 
     fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
+        self.records.submitted(request);
         self.drive_mut().submit_command(request, payload);
     }
 
@@ -142,6 +153,18 @@ impl BlockDevice for Member {
 
     fn meaning(&self, sector: u64, stamp: u64) -> Option<Vec<u64>> {
         self.meanings.get(&sector)?.iter().find(|(written, _)| *written == stamp).map(|(_, words)| words.to_vec())
+    }
+
+    fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
+        self.records.keep(sector, bytes);
+    }
+
+    fn record(&self, sector: u64) -> Option<&[u8]> {
+        self.records.get(sector)
+    }
+
+    fn record_bytes(&self) -> u64 {
+        self.records.memory_bytes()
     }
 
     fn prefetch(&mut self, requests: &[Request]) {

@@ -215,6 +215,11 @@ impl<P> Array<P> {
         std::mem::take(&mut self.below).into_iter().flat_map(|below| below.device.into_members()).collect()
     }
 
+    /// Takes the devices out, with what is in flight in them.
+    pub(crate) fn into_devices(self) -> Vec<Box<dyn Device>> {
+        self.below.into_iter().map(|below| below.device).collect()
+    }
+
     /// Whether paths are recorded.
     pub(crate) const fn records_paths(&self) -> bool {
         self.records_paths

@@ -75,6 +75,20 @@ impl<L: Layer> BlockDevice for L {
         handed_on(self)?.meaning(sector, stamp)
     }
 
+    fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
+        if L::KIND.hands_on {
+            self.io_mut().array.device_mut(0).keep_record(sector, bytes);
+        }
+    }
+
+    fn record(&self, sector: u64) -> Option<&[u8]> {
+        handed_on(self)?.record(sector)
+    }
+
+    fn record_bytes(&self) -> u64 {
+        handed_on(self).map_or(0, |device| device.record_bytes())
+    }
+
     fn prefetch(&mut self, requests: &[Request]) {
         self.expect(requests);
     }

@@ -20,6 +20,7 @@ mod io;
 mod overlaps;
 mod paths;
 mod slots;
+pub mod standing;
 #[cfg(test)]
 mod template;
 #[cfg(test)]

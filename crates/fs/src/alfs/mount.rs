@@ -1,0 +1,200 @@
+//! Mounting (AMF, sections 3.2 and 3.3): the newest check-point is found, and with it TIMB and the usage table.
+//!
+//! It reads the superblock, the written parts of segments 1 and 2, TIMB blocks and usage blocks, and nothing else. What it takes for
+//! free and the drive does not is trimmed again: a crash may have come before the TRIM, or undone it.
+
+use ssdlab_base::command_sets::segments::{Segment, SegmentShape, SegmentState};
+use ssdlab_base::{Op, Request};
+use ssdlab_device::Status;
+use ssdlab_host::Device;
+
+use super::chain::{self, Chain};
+use crate::config::Options;
+use crate::core::Core;
+use crate::core::space::State;
+use crate::error::MountError;
+use crate::file_system::FileSystem;
+use crate::format::superblock::Superblock;
+use crate::format::usage::{MAP_LOG, SegmentUse};
+use crate::format::{BLOCK_SECTORS, Bad, NOWHERE, map, usage};
+use crate::jobs::checkpoint::Checkpoints;
+use crate::reader::Reader;
+use crate::seeded::{FsBug, seeded};
+
+/// The superblock and the two chains of check-points of a device.
+pub(crate) fn find(reader: &mut Reader) -> Result<(Superblock, Vec<Segment>, [Chain; 2]), MountError> {
+    let (shape, segments) = reader.report()?;
+    // Before anything is written there is nothing to read.
+    if segments.first().is_none_or(|segment| segment.written < BLOCK_SECTORS) {
+        return Err(MountError::Superblock(Bad::Short));
+    }
+    let block = reader.block(0)?;
+    let superblock = Superblock::decode(&block).map_err(MountError::Superblock)?;
+    check_device(&superblock, &shape)?;
+    let written = |segment: usize| (segments[segment].written / BLOCK_SECTORS) as u32;
+    let first = chain::read(reader, &superblock, 1, written(1))?;
+    let second = chain::read(reader, &superblock, 2, written(2))?;
+    Ok((superblock, segments, [first, second]))
+}
+
+fn check_device(superblock: &Superblock, shape: &SegmentShape) -> Result<(), MountError> {
+    let unit = shape.write_unit.div_ceil(BLOCK_SECTORS).max(1);
+    let pairs = [
+        ("number of segments", shape.count, u64::from(superblock.segments)),
+        ("sectors of a segment", shape.sectors, u64::from(superblock.segment_blocks) * BLOCK_SECTORS),
+        ("blocks of a write unit", unit, u64::from(superblock.unit_blocks)),
+    ];
+    match pairs.into_iter().find(|(_, found, expected)| found != expected) {
+        Some((what, found, expected)) => Err(MountError::Device { what, found, expected }),
+        None => Ok(()),
+    }
+}
+
+/// Which of two chains has the newest check-point.
+pub(crate) fn newest(chains: &[Chain; 2]) -> Result<usize, MountError> {
+    let version = |chain: &Chain| chain.newest.as_ref().map(|checkpoint| checkpoint.version);
+    match (version(&chains[0]), version(&chains[1])) {
+        (None, None) => Err(MountError::NoCheckpoint),
+        (first, second) => Ok(usize::from(second > first)),
+    }
+}
+
+fn bad(block: u32, what: &'static str) -> impl FnOnce(Bad) -> MountError {
+    move |bad| MountError::Metadata { block, what, bad }
+}
+
+impl FileSystem {
+    /// Mounts the file system on a device.
+    ///
+    /// # Errors
+    /// There is none, it belongs to another device, or its metadata is not whole.
+    pub fn mount(device: Box<dyn Device>, options: &Options) -> Result<FileSystem, MountError> {
+        let mut reader = Reader::new(device);
+        let (superblock, segments, mut chains) = find(&mut reader)?;
+        let in_use = newest(&chains)?;
+        let version = chains[0].seen.max(chains[1].seen);
+        let Chain { newest: Some(checkpoint), end, mut owners, .. } = std::mem::take(&mut chains[in_use]) else {
+            return Err(MountError::NoCheckpoint);
+        };
+        let segment = in_use as u32 + 1;
+        let mut core = Core::new(superblock, *options, reader.cell);
+        load_tables(
+            &mut reader,
+            &mut core,
+            &checkpoint.table,
+            &checkpoint.usage,
+            (segment * superblock.segment_blocks) + end,
+        )?;
+        core.space.clock = checkpoint.clock;
+        core.map.nodes_used = checkpoint.nodes_used;
+        core.map.first_free = checkpoint.first_free.min(superblock.map_blocks());
+        core.next_generation = checkpoint.next_generation.max(2);
+        core.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
+        core.freeing = core.orphans.iter().map(|number| (*number, false)).collect();
+
+        let written = |segment: u32| (segments[segment as usize].written / BLOCK_SECTORS) as u32;
+        for segment in 3..superblock.segments {
+            let state = core.space.get(segment).state;
+            let told = segments[segment as usize].state;
+            match state {
+                State::Leaving => {
+                    if told != SegmentState::Free && !seeded(FsBug::TrimNotRepeated) {
+                        trim(&mut reader, &superblock, segment)?;
+                    }
+                    core.space.set_free(segment);
+                }
+                State::Open(log) => {
+                    let position = checkpoint.logs[usize::from(log).min(6)];
+                    let is_at = position.segment == segment && written(segment) == position.next;
+                    let goes_on = checkpoint.is_clean && is_at && told == SegmentState::Open;
+                    let goes_on = goes_on || (seeded(FsBug::OpenSegmentContinued) && position.segment == segment);
+                    let mut owners = owners.remove(&segment).unwrap_or_default();
+                    if log == MAP_LOG {
+                        match goes_on && position.next < superblock.segment_blocks {
+                            true => core.logs.go_on(usize::from(log), position),
+                            false => core.space.seal(segment, log, true),
+                        }
+                        continue;
+                    }
+                    owners.truncate(position.next as usize);
+                    if goes_on && owners.len() == position.next as usize && position.next < superblock.data_blocks() {
+                        core.logs.go_on_with(usize::from(log), position, owners);
+                    } else {
+                        core.logs.leave_loose(&mut core.space, log, segment, owners);
+                    }
+                }
+                State::Loose(log) => {
+                    let owners = owners.remove(&segment).unwrap_or_default();
+                    core.logs.leave_loose(&mut core.space, log, segment, owners);
+                }
+                State::Sealed(_) | State::Free | State::Fixed => {}
+            }
+        }
+        let identity = reader.below.device().identify();
+        let mut checkpoints =
+            Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
+        // What a crash left behind the newest check-point cannot be written over.
+        let is_open = segments[segment as usize].state == SegmentState::Open;
+        let is_untouched = checkpoint.is_clean && version == checkpoint.version && written(segment) == end && is_open;
+        checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
+        let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
+        system.proceed();
+        Ok(system)
+    }
+}
+
+/// TIMB and the usage table of a check-point, whose block is `place`.
+fn load_tables(
+    reader: &mut Reader,
+    core: &mut Core,
+    table: &[u32],
+    usages: &[u32],
+    place: u32,
+) -> Result<(), MountError> {
+    let superblock = core.superblock;
+    let (blocks, volume) = (superblock.blocks(), superblock.volume);
+    let lists = "list of the check-point";
+    if table.len() != superblock.table_blocks() as usize || usages.len() != superblock.usage_blocks() as usize {
+        return Err(bad(place, lists)(Bad::Field("length")));
+    }
+    if table.iter().chain(usages).any(|address| *address >= blocks) {
+        return Err(bad(place, lists)(Bad::Field("address")));
+    }
+    for (part, address) in (0_u32..).zip(usages) {
+        let block = reader.block(*address)?;
+        let entries = usage::decode(&block, volume, part, superblock.segment_blocks)
+            .map_err(bad(*address, "block of the usage table"))?;
+        let first = part * usage::ENTRIES as u32;
+        for (segment, usage) in (first..superblock.segments).zip(&entries) {
+            let is_fixed = usage.segment_use == SegmentUse::Fixed;
+            if is_fixed != (segment < 3) {
+                return Err(bad(*address, "block of the usage table")(Bad::Field("fixed segments")));
+            }
+            core.space.load(segment, usage);
+        }
+    }
+    core.map.table_list = table.to_vec();
+    core.map.usage_list = usages.to_vec();
+    for (index, address) in table.iter().enumerate().filter(|(_, address)| **address != NOWHERE) {
+        let block = reader.block(*address)?;
+        let places = map::decode_table(&block, blocks).map_err(bad(*address, "TIMB block"))?;
+        core.map.load_table(index, &places);
+    }
+    let named: Vec<u32> =
+        core.map.table().iter().chain(table).chain(usages).copied().filter(|at| *at != NOWHERE).collect();
+    for address in named {
+        let segment = core.space.segment_of(address);
+        if !matches!(core.space.get(segment).state, State::Open(MAP_LOG) | State::Sealed(MAP_LOG)) {
+            return Err(bad(address, "block of the inode map")(Bad::Field("segment")));
+        }
+        core.space.add(address);
+    }
+    Ok(())
+}
+
+fn trim(reader: &mut Reader, superblock: &Superblock, segment: u32) -> Result<(), MountError> {
+    let sectors = u64::from(superblock.segment_blocks) * BLOCK_SECTORS;
+    let request = Request::new(Op::Trim, u64::from(segment) * sectors, sectors);
+    let done = reader.below.alone(request, &[], &[]).map_err(|_| MountError::Silent)?;
+    if done.status == Status::Success { Ok(()) } else { Err(MountError::DeviceFailed(done.status)) }
+}

@@ -1,0 +1,169 @@
+//! The keys of a file system of the kind `alfs`: those of making it and those of mounting it.
+
+use ssdlab_base::Nanos;
+use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Key, Kind, Section};
+
+/// What is decided when a file system is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MakeOptions {
+    /// Logs for data and nodes: 2, 4 or 6.
+    pub logs: u32,
+    /// Space that files cannot have, in percent of the segments for data and nodes.
+    pub over_provisioning: u32,
+    /// Segments of the inode map, in multiples of its size.
+    pub map_factor: u32,
+    /// Tells apart file systems on one drive.
+    pub seed: u64,
+}
+
+/// What is decided when a file system is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of memory for pages, nodes and blocks of the inode map.
+    pub cache: u64,
+    /// Share of the cache, in percent, that may be dirty before write-out begins.
+    pub dirty_background: u32,
+    /// Share of the cache, in percent, above which writes wait.
+    pub dirty_limit: u32,
+    /// Age at which a dirty page is written out.
+    pub dirty_expiry: Nanos,
+    /// Time between two looks for such pages.
+    pub dirty_period: Nanos,
+    /// Most bytes that are read ahead.
+    pub read_ahead: u64,
+    /// Time between check-points, where anything has changed; 0 for none.
+    pub checkpoint_period: Nanos,
+    /// Time without a call after which cleaning begins by itself, and between two segments of it; 0 for never.
+    pub cleaning_period: Nanos,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Every key. Those of write-out and read-ahead have the defaults of Linux 3.13.
+pub const KEYS: &[Key] = &[
+    Key::new(
+        "logs",
+        Kind::Count { unit: "logs", least: 2, most: 6 },
+        KeyDefault::number(6),
+        "Logs for data and nodes: 2, 4 or 6. When made.",
+    ),
+    Key::new(
+        "over_provisioning",
+        Kind::Percent(1),
+        KeyDefault::number(5),
+        "Space that files cannot have, in percent of the segments for data and nodes (AMF, section 5.2). When made.",
+    ),
+    Key::new(
+        "map_factor",
+        Kind::Count { unit: "times", least: 2, most: 64 },
+        KeyDefault::number(4),
+        "Segments of the inode map, in multiples of its size (AMF, section 3.3). When made.",
+    ),
+    Key::new(
+        "cache",
+        Kind::Size { least: 64 << 10, most: u64::MAX, step: 4096 },
+        KeyDefault::number(1536 << 20),
+        "Memory for pages, nodes and blocks of the inode map (AMF, section 5.3).",
+    ),
+    Key::new(
+        "dirty_background",
+        Kind::Percent(1),
+        KeyDefault::number(10),
+        "Share of the cache that may be dirty before write-out begins.",
+    ),
+    Key::new(
+        "dirty_limit",
+        Kind::Percent(1),
+        KeyDefault::number(20),
+        "Share of the cache above which calls that write wait for write-out.",
+    ),
+    Key::new(
+        "dirty_expiry",
+        Kind::Time(Nanos(3600 * SECOND)),
+        KeyDefault::number(30 * SECOND),
+        "Age at which a dirty page is written out.",
+    ),
+    Key::new(
+        "dirty_period",
+        Kind::Time(Nanos(3600 * SECOND)),
+        KeyDefault::number(5 * SECOND),
+        "Time between two looks for dirty pages of that age.",
+    ),
+    Key::new(
+        "read_ahead",
+        Kind::Size { least: 0, most: 1 << 20, step: 4096 },
+        KeyDefault::number(128 << 10),
+        "Most bytes that are read ahead of sequential reads of an open file.",
+    ),
+    Key::new(
+        "checkpoint_period",
+        Kind::Time(Nanos(3600 * SECOND)),
+        KeyDefault::number(60 * SECOND),
+        "Time between check-points, where anything has changed; 0 for none.",
+    ),
+    Key::new(
+        "cleaning_period",
+        Kind::Time(Nanos(3600 * SECOND)),
+        KeyDefault::number(30 * SECOND),
+        "Time without a call after which segments are cleaned by cost and benefit, one in each period; 0 for never.",
+    ),
+];
+
+impl Default for MakeOptions {
+    fn default() -> MakeOptions {
+        MakeOptions { logs: 6, over_provisioning: 5, map_factor: 4, seed: 0 }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cache: 1536 << 20,
+            dirty_background: 10,
+            dirty_limit: 20,
+            dirty_expiry: Nanos(30 * SECOND),
+            dirty_period: Nanos(5 * SECOND),
+            read_ahead: 128 << 10,
+            checkpoint_period: Nanos(60 * SECOND),
+            cleaning_period: Nanos(30 * SECOND),
+        }
+    }
+}
+
+impl Options {
+    /// Pages that may be dirty before write-out begins.
+    pub(crate) const fn background_pages(&self) -> usize {
+        (self.cache / 4096 * self.dirty_background as u64 / 100) as usize
+    }
+
+    /// Pages that may be dirty before writes wait, at least one.
+    pub(crate) const fn limit_pages(&self) -> usize {
+        let pages = (self.cache / 4096 * self.dirty_limit as u64 / 100) as usize;
+        if pages == 0 { 1 } else { pages }
+    }
+}
+
+/// Reads the keys from a section of a description that has them all, or some.
+///
+/// # Errors
+/// A value is not what its key allows.
+pub fn read(keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionError> {
+    let time = |key| keys.number(key).map(Nanos);
+    let make = MakeOptions {
+        logs: keys.count("logs")?,
+        over_provisioning: keys.count("over_provisioning")?,
+        map_factor: keys.count("map_factor")?,
+        seed: 0,
+    };
+    let options = Options {
+        cache: keys.number("cache")?,
+        dirty_background: keys.count("dirty_background")?,
+        dirty_limit: keys.count("dirty_limit")?,
+        dirty_expiry: time("dirty_expiry")?,
+        dirty_period: time("dirty_period")?,
+        read_ahead: keys.number("read_ahead")?,
+        checkpoint_period: time("checkpoint_period")?,
+        cleaning_period: time("cleaning_period")?,
+    };
+    Ok((make, options))
+}

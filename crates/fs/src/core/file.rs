@@ -1,0 +1,172 @@
+//! What is in memory of a file beside its inode: opens, dirty pages, and the size that a check-point may give it.
+//!
+//! A check-point must not hold a size that is ahead of the data: after a crash the bytes between would be zeroes that no call wrote.
+//! So it holds the size as it was after some call, all of whose pages and those before are on the drive. [`File::durable_size`] finds it.
+
+use std::collections::BTreeSet;
+
+use super::Core;
+use crate::call::BLOCK_BYTES;
+use crate::seeded::{FsBug, seeded};
+
+/// How a file is being read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadAhead {
+    /// The page behind the last read.
+    pub(crate) next: u32,
+    /// Pages that are read ahead.
+    pub(crate) window: u32,
+    /// The page behind the last one that was read ahead.
+    pub(crate) end: u32,
+}
+
+/// A file that is open, or has pages that are dirty or being written.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    /// Opens without a close.
+    pub(crate) opens: u32,
+    /// Pages that are dirty or being written.
+    pub(crate) pages: BTreeSet<u32>,
+    /// Dirty ones of them.
+    pub(crate) dirty: usize,
+    /// Pages to which space is promised.
+    pub(crate) new_pages: u64,
+    /// When its first dirty page became so.
+    pub(crate) dirty_since: Option<ssdlab_base::Nanos>,
+    /// Sizes after calls, from which a check-point chooses.
+    sizes: BTreeSet<u64>,
+    /// The size that the last check-point holds, or that needs no page any more.
+    durable: u64,
+    /// The size with which the last page was sent.
+    sent: u64,
+    /// The last check-point holds a size before the last.
+    pub(crate) is_behind: bool,
+    /// It has blocks behind that size, which are freed after a crash.
+    pub(crate) has_more: bool,
+    /// Writes of pages up to this number were sent before the file became shorter, and the least size that it had since.
+    shortened: (u32, u64),
+    pub(crate) read_ahead: ReadAhead,
+}
+
+impl File {
+    /// Whether nothing is to be kept of it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.opens == 0 && self.pages.is_empty()
+    }
+
+    /// Pages begin to be dirty, where the size is `size`.
+    fn begin(&mut self, size: u64) {
+        if self.pages.is_empty() {
+            (self.durable, self.sent) = (size, size);
+            self.shortened = (0, u64::MAX);
+            self.sizes.clear();
+        }
+    }
+
+    /// A call made the file longer.
+    fn grow(&mut self, size: u64) {
+        // Of the sizes within one page the last is enough, unless a page was sent with another.
+        if let Some(last) = self.sizes.last().copied()
+            && last != self.sent
+            && last.div_ceil(BLOCK_BYTES) == size.div_ceil(BLOCK_BYTES)
+        {
+            self.sizes.remove(&last);
+        }
+        self.sizes.insert(size);
+    }
+
+    /// A call made the file shorter.
+    fn shrink(&mut self, size: u64) {
+        self.sizes.split_off(&size);
+        self.sizes.insert(size);
+        self.durable = self.durable.min(size);
+        self.sent = self.sent.min(size);
+    }
+
+    /// The size that a page goes with, whose write of a number was sent when the size was `size`. What lies before the place where the
+    /// file was cut since is on the drive.
+    pub(crate) fn covered(&self, write: u32, size: u64) -> u64 {
+        let (last, least) = self.shortened;
+        if write > last { size } else { size.min(least) }
+    }
+
+    /// A page is sent while the size is `size`.
+    pub(crate) fn sends(&mut self, size: u64) {
+        self.sent = size;
+    }
+}
+
+impl Core {
+    /// What is in memory of a file; it comes into being with this.
+    pub(crate) fn file_mut(&mut self, number: u32) -> &mut File {
+        self.files.entry(number).or_default()
+    }
+
+    /// Forgets a file of which nothing is to be kept.
+    pub(crate) fn drop_idle(&mut self, number: u32) {
+        if self.files.get(&number).is_some_and(File::is_idle) {
+            self.files.remove(&number);
+        }
+    }
+
+    /// Pages of a file begin to be dirty now.
+    pub(crate) fn begin_dirty(&mut self, number: u32) {
+        let size = self.inode(number).size;
+        self.file_mut(number).begin(size);
+    }
+
+    /// Sets the size of a file.
+    pub(crate) fn set_size(&mut self, number: u32, size: u64) {
+        let before = self.inode(number).size;
+        let write = self.write_number();
+        if let Some(file) = self.files.get_mut(&number)
+            && !file.pages.is_empty()
+        {
+            if size < before {
+                file.shrink(size);
+                file.shortened = (write, size.min(file.shortened.1));
+            } else {
+                file.grow(size);
+            }
+        }
+        if size < before
+            && let Some(page) = self.cache.page_mut(number, (size / BLOCK_BYTES) as u32)
+        {
+            page.covers = page.covers.min(size);
+        }
+        self.inode_mut(number).size = size;
+    }
+
+    /// The size of a file for a check-point that is made now.
+    pub(crate) fn durable_size(&mut self, number: u32) -> u64 {
+        let size = self.inode(number).size;
+        if let Some(file) = self.files.get_mut(&number) {
+            (file.is_behind, file.has_more) = (false, false);
+        }
+        let Some(file) = self.files.get(&number).filter(|file| !file.pages.is_empty()) else { return size };
+        if seeded(FsBug::SizeAheadOfData) {
+            return size;
+        }
+        let mut limit = u64::MAX;
+        for page in file.pages.range((file.durable / BLOCK_BYTES) as u32..) {
+            let first = u64::from(*page) * BLOCK_BYTES;
+            if first >= limit {
+                break;
+            }
+            let Some(page) = self.cache.page(number, *page) else { continue };
+            if !page.is_moved {
+                limit = limit.min(first.max(page.covers));
+            }
+        }
+        let durable = match limit {
+            u64::MAX => size,
+            limit => file.durable.max(file.sizes.range(..=limit).next_back().copied().unwrap_or(0)),
+        };
+        let has_more = durable < size && self.inode(number).leads_behind(durable);
+        let file = self.file_mut(number);
+        file.durable = durable;
+        (file.is_behind, file.has_more) = (durable < size, has_more);
+        file.sizes = file.sizes.split_off(&durable);
+        durable
+    }
+}

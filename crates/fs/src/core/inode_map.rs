@@ -1,0 +1,200 @@
+//! The inode map and its table (AMF, section 3.3): where each node is.
+//!
+//! The table is in memory as a whole; blocks of the map are in the cache. A block that was never written has no node.
+
+use std::collections::BTreeSet;
+
+use super::cache::{Body, Cache, Key};
+use super::{Cancel, Core, Stop, View};
+use crate::call::Errno;
+use crate::format::superblock::Superblock;
+use crate::format::{NOWHERE, map};
+
+/// Address, in memory alone, of a node that no check-point has written yet.
+pub(crate) const PENDING: u32 = u32::MAX;
+
+/// The block of the map for a node.
+pub(crate) const fn part_of(number: u32) -> u32 {
+    number / map::ENTRIES as u32
+}
+
+/// Blocks of the map that are asked for together in the search for free numbers.
+const SEARCHED: usize = 8;
+
+/// What is in memory of the inode map beside its blocks.
+#[derive(Debug)]
+pub(crate) struct InodeMap {
+    /// TIMB: the address of each block of the map.
+    table: Vec<u32>,
+    /// The addresses of TIMB blocks, and of the blocks of the usage table.
+    pub(crate) table_list: Vec<u32>,
+    pub(crate) usage_list: Vec<u32>,
+    /// Blocks of the map that may have a free number.
+    open: Vec<u64>,
+    /// No block before this one has a free number.
+    pub(crate) first_free: u32,
+    pub(crate) dirty_parts: BTreeSet<u32>,
+    pub(crate) dirty_table: BTreeSet<u32>,
+    /// Nodes that there are.
+    pub(crate) nodes_used: u32,
+}
+
+impl InodeMap {
+    pub(crate) fn new(superblock: &Superblock) -> InodeMap {
+        let parts = superblock.map_blocks() as usize;
+        InodeMap {
+            table: vec![NOWHERE; parts],
+            table_list: vec![NOWHERE; superblock.table_blocks() as usize],
+            usage_list: vec![NOWHERE; superblock.usage_blocks() as usize],
+            open: vec![u64::MAX; parts.div_ceil(64)],
+            first_free: 0,
+            dirty_parts: BTreeSet::new(),
+            dirty_table: BTreeSet::new(),
+            nodes_used: 0,
+        }
+    }
+
+    /// Bytes of the table.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        (self.table.len() + self.table_list.len() + self.usage_list.len()) * 4 + self.open.len() * 8
+    }
+
+    pub(crate) fn address(&self, part: u32) -> u32 {
+        self.table[part as usize]
+    }
+
+    pub(crate) fn table(&self) -> &[u32] {
+        &self.table
+    }
+
+    /// A TIMB block was read.
+    pub(crate) fn load_table(&mut self, block: usize, places: &[u32]) {
+        let first = block * map::TABLE_ENTRIES;
+        let end = self.table.len().min(first + map::TABLE_ENTRIES);
+        self.table[first..end].copy_from_slice(&places[..end - first]);
+    }
+
+    /// A block of the map is at another address.
+    pub(crate) fn set_address(&mut self, part: u32, address: u32) -> u32 {
+        self.dirty_table.insert(part / map::TABLE_ENTRIES as u32);
+        std::mem::replace(&mut self.table[part as usize], address)
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        !self.dirty_parts.is_empty() || !self.dirty_table.is_empty()
+    }
+
+    fn may_have_free(&self, part: u32) -> bool {
+        self.open[part as usize / 64] & 1 << (part % 64) != 0
+    }
+
+    /// Notes whether a block of the map has a free number.
+    pub(crate) fn note(&mut self, part: u32, has_free: bool) {
+        let bit = 1 << (part % 64);
+        let word = &mut self.open[part as usize / 64];
+        if has_free {
+            *word |= bit;
+            self.first_free = self.first_free.min(part);
+        } else {
+            *word &= !bit;
+            if part == self.first_free {
+                let parts = self.table.len() as u32;
+                while self.first_free < parts && !self.may_have_free(self.first_free) {
+                    self.first_free += 1;
+                }
+            }
+        }
+    }
+
+    /// Free numbers of nodes, the lowest that there are.
+    pub(crate) fn pick(&self, view: &View<'_>, count: usize) -> Result<Vec<u32>, Stop> {
+        let mut numbers = Vec::with_capacity(count);
+        if count == 0 {
+            return Ok(numbers);
+        }
+        if self.nodes_used as usize + count > view.core.superblock.nodes as usize - 1 {
+            return Err(Errno::NoSpace.into());
+        }
+        let mut needs = Vec::new();
+        let mut part = self.first_free;
+        while (part as usize) < self.table.len() && needs.len() < SEARCHED {
+            let word = self.open[part as usize / 64] >> (part % 64);
+            if word == 0 {
+                part = (part / 64 + 1) * 64;
+                continue;
+            }
+            part += word.trailing_zeros();
+            match view.map(part) {
+                // Numbers are taken in order: what comes behind a block that is to be read waits for it.
+                Ok(places) if needs.is_empty() => {
+                    let free = places.iter().enumerate().filter(|(_, place)| **place == NOWHERE);
+                    let numbered = free.map(|(index, _)| part * map::ENTRIES as u32 + index as u32);
+                    let left = count - numbers.len();
+                    numbers.extend(numbered.filter(|number| *number != 0).take(left));
+                    if numbers.len() == count {
+                        return Ok(numbers);
+                    }
+                }
+                Ok(_) => {}
+                Err(Stop::Missing(missing)) => needs.extend(missing),
+                Err(stop) => return Err(stop),
+            }
+            part += 1;
+        }
+        if needs.is_empty() { Err(Errno::NoSpace.into()) } else { Err(Stop::Missing(needs)) }
+    }
+}
+
+impl Core {
+    /// Changes the address of a node in the map, and gives back the one before.
+    pub(crate) fn set_node_address(&mut self, number: u32, address: u32) -> u32 {
+        let (part, index) = (part_of(number), number as usize % map::ENTRIES);
+        let entry = self.cache.entry_mut(Key::map(part)).expect("gather has seen the inode map");
+        entry.is_dirty = true;
+        let Body::Map(places) = &mut entry.body else { panic!("block {part} of the inode map is one") };
+        let before = std::mem::replace(&mut places[index], address);
+        let has_free = has_free(part, places);
+        self.map.dirty_parts.insert(part);
+        self.map.note(part, has_free);
+        before
+    }
+
+    /// A block of the map that was never written comes into being with its first node.
+    pub(crate) fn note_loaded(&mut self, part: u32) {
+        if let Some(places) = self.cache.map(part) {
+            let has_free = has_free(part, places);
+            self.map.note(part, has_free);
+        }
+    }
+
+    /// A number belongs to a new node from now on.
+    pub(crate) fn take_number(&mut self, number: u32) {
+        let before = self.set_node_address(number, PENDING);
+        assert_eq!(before, NOWHERE, "node {number} is free");
+        self.map.nodes_used += 1;
+        self.space.reserved += 1;
+    }
+
+    /// A node is gone, and its number free.
+    pub(crate) fn free_node(&mut self, number: u32) {
+        self.set_node_clean(number);
+        let removed = self.cache.remove(Key::node(number));
+        debug_assert!(removed.is_some_and(|entry| entry.holds == 0), "nothing needs node {number}");
+        match self.set_node_address(number, NOWHERE) {
+            PENDING => self.space.reserved -= 1,
+            address => self.space.remove(address),
+        }
+        self.map.nodes_used -= 1;
+        self.cancelled.push(Cancel::One(Key::node(number)));
+    }
+}
+
+/// Whether a block of the map has a free number. The number 0 is none.
+fn has_free(part: u32, places: &map::Places) -> bool {
+    places.iter().enumerate().any(|(index, place)| *place == NOWHERE && (part > 0 || index > 0))
+}
+
+/// Puts a block of the map without nodes into a cache.
+pub(crate) fn insert_empty(cache: &mut Cache, part: u32) {
+    cache.insert(Key::map(part), Body::Map(Box::new([NOWHERE; map::ENTRIES])));
+}

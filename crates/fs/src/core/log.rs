@@ -1,0 +1,321 @@
+//! Logs: each appends blocks to a segment of its own, and begins another when that is full.
+//!
+//! ```text
+//!   hot    directories          | cleaning moves nothing twice while it is hot:
+//!   warm   files                | what changes together lies together (F2FS, multi-head logging)
+//!   cold   what cleaning moved  |
+//! ```
+//!
+//! Blocks go to the outbox as commands. Nothing here waits: who appends has made sure that there are segments.
+
+use rustc_hash::FxHashMap;
+use ssdlab_base::{Op, Request};
+
+use super::cache::Key;
+use super::space::Space;
+use crate::format::checkpoint::{LOGS, Part, Position};
+use crate::format::summary::{self, Owner};
+use crate::format::superblock::Superblock;
+use crate::format::usage::MAP_LOG;
+use crate::format::{BLOCK_SECTORS, Bytes};
+
+/// Most blocks of a write command.
+const MOST_BLOCKS: usize = 128;
+
+/// What a block is, for choosing its log and counting its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A block of a file.
+    Data,
+    /// A block of a file that cleaning moves.
+    MovedData,
+    /// A block of a directory.
+    Directory,
+    /// The inode of a directory.
+    DirectoryNode,
+    /// The inode of a file, or an index block of level 1.
+    FileNode,
+    /// An index block of a higher level.
+    UpperNode,
+    /// A block of the inode map.
+    Map,
+    /// A TIMB block.
+    Table,
+    /// A block of the usage table.
+    Usage,
+}
+
+/// Number of the log for a kind of block, where there are so many logs.
+pub(crate) const fn log_of(kind: Kind, logs: u32) -> u8 {
+    match (logs, kind) {
+        (_, Kind::Map | Kind::Table | Kind::Usage) => MAP_LOG,
+        (2, Kind::Data | Kind::MovedData | Kind::Directory) => 0,
+        (2, _) => 1,
+        (4, Kind::Directory) => 0,
+        (4, Kind::Data | Kind::MovedData) => 1,
+        (4, Kind::DirectoryNode | Kind::FileNode) => 2,
+        (4, Kind::UpperNode) => 3,
+        (_, Kind::Directory) => 0,
+        (_, Kind::Data) => 1,
+        (_, Kind::MovedData) => 2,
+        (_, Kind::DirectoryNode) => 3,
+        (_, Kind::FileNode) => 4,
+        (_, Kind::UpperNode) => 5,
+    }
+}
+
+/// A page that a write puts on the drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) page: Key,
+    pub(crate) address: u32,
+    /// The page's number of this write.
+    pub(crate) write: u32,
+    /// Size of the file when it was sent.
+    pub(crate) size: u64,
+}
+
+/// A command that is to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) request: Request,
+    /// What it brings of each sector; empty where nothing is kept.
+    pub(crate) cells: Vec<u8>,
+    /// Metadata among its blocks, where the drive keeps no bytes.
+    pub(crate) records: Vec<(u32, Box<Bytes>)>,
+    /// Pages among its blocks.
+    pub(crate) placed: Vec<Placed>,
+    /// The segment that it writes.
+    pub(crate) segment: u32,
+}
+
+/// What of a segment's summary is not at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Loose {
+    pub(crate) owners: Vec<Owner>,
+    /// Entries that check-points of the segment in use have.
+    told: usize,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    segment: u32,
+    next: u32,
+    /// Blocks that wait for their command, and where the first goes.
+    first: u32,
+    blocks: u32,
+    cells: Vec<u8>,
+    records: Vec<(u32, Box<Bytes>)>,
+    placed: Vec<Placed>,
+}
+
+/// All logs.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    logs: [Log; LOGS],
+    pub(crate) loose: FxHashMap<u32, Loose>,
+    pub(crate) outbox: Vec<Outgoing>,
+    superblock: Superblock,
+    cell: usize,
+    /// Blocks of summaries, and blocks that fill up write units.
+    pub(crate) summary_blocks: u64,
+    pub(crate) padding_blocks: u64,
+}
+
+/// What an appended block has in it.
+pub(crate) enum Contents<'a> {
+    /// What is kept of the sectors of a page, with the page, the number of its write and the size of its file.
+    Page(&'a [u8], Key, u32, u64),
+    /// Zeroes.
+    Nothing,
+    /// The bytes of metadata.
+    Metadata(Box<Bytes>),
+}
+
+impl Logs {
+    pub(crate) fn new(superblock: Superblock, cell: usize) -> Logs {
+        Logs {
+            logs: std::array::from_fn(|_| Log::default()),
+            loose: FxHashMap::default(),
+            outbox: Vec::new(),
+            superblock,
+            cell,
+            summary_blocks: 0,
+            padding_blocks: 0,
+        }
+    }
+
+    /// Where each log goes on.
+    pub(crate) fn positions(&self) -> [Position; LOGS] {
+        std::array::from_fn(|log| Position { segment: self.logs[log].segment, next: self.logs[log].next })
+    }
+
+    /// A log goes on where it was.
+    pub(crate) fn go_on(&mut self, log: usize, position: Position) {
+        let (segment, next) = (position.segment, position.next);
+        self.logs[log] = Log { segment, next, ..Log::default() };
+    }
+
+    /// A log goes on where it was, in a segment whose blocks were written for `owners`. The next check-point has them as told.
+    pub(crate) fn go_on_with(&mut self, log: usize, position: Position, owners: Vec<Owner>) {
+        let told = owners.len();
+        self.loose.insert(position.segment, Loose { owners, told });
+        self.go_on(log, position);
+    }
+
+    /// Blocks that fit into the segment of a log.
+    pub(crate) fn room(&self, log: u8) -> u32 {
+        let one = &self.logs[log as usize];
+        if one.segment == 0 { 0 } else { self.end_of(log) - one.next }
+    }
+
+    /// Blocks of a segment before its summary. The map has none.
+    const fn end_of(&self, log: u8) -> u32 {
+        if log == MAP_LOG { self.superblock.segment_blocks } else { self.superblock.data_blocks() }
+    }
+
+    /// Appends a block; its address. `None` if there is no segment for it.
+    pub(crate) fn append(&mut self, space: &mut Space, log: u8, owner: Owner, contents: Contents<'_>) -> Option<u32> {
+        if self.logs[log as usize].segment == 0 {
+            let segment = space.open(log)?;
+            self.logs[log as usize] = Log { segment, ..Log::default() };
+            if log != MAP_LOG {
+                self.loose.insert(segment, Loose::default());
+            }
+        }
+        let address = self.put(space, log, owner, contents);
+        if self.logs[log as usize].next == self.end_of(log) {
+            self.seal(space, log);
+        } else if self.logs[log as usize].blocks as usize >= MOST_BLOCKS {
+            self.flush(space, log);
+        }
+        Some(address)
+    }
+
+    fn put(&mut self, space: &mut Space, log: u8, owner: Owner, contents: Contents<'_>) -> u32 {
+        let (cell, number) = (self.cell, log as usize);
+        let one = &mut self.logs[number];
+        let address = one.segment * self.superblock.segment_blocks + one.next;
+        if one.blocks == 0 {
+            one.first = address;
+        }
+        match contents {
+            Contents::Page(cells, page, write, size) => {
+                one.cells.extend_from_slice(cells);
+                one.placed.push(Placed { page, address, write, size });
+            }
+            Contents::Nothing => one.cells.resize(one.cells.len() + BLOCK_SECTORS as usize * cell, 0),
+            Contents::Metadata(bytes) if cell == 512 => one.cells.extend_from_slice(&bytes[..]),
+            Contents::Metadata(bytes) => {
+                one.cells.resize(one.cells.len() + BLOCK_SECTORS as usize * cell, 0);
+                one.records.push((address, bytes));
+            }
+        }
+        one.blocks += 1;
+        one.next += 1;
+        space.clock += 1;
+        if let Some(loose) = self.loose.get_mut(&one.segment) {
+            loose.owners.push(owner);
+        }
+        address
+    }
+
+    /// Sends what waits of a log, with blocks of nothing behind it up to a whole write unit.
+    pub(crate) fn flush(&mut self, space: &mut Space, log: u8) {
+        while self.logs[log as usize].blocks > 0
+            && !self.logs[log as usize].next.is_multiple_of(self.superblock.unit_blocks)
+        {
+            self.padding_blocks += 1;
+            self.put(space, log, Owner::Nothing, Contents::Nothing);
+        }
+        if self.logs[log as usize].blocks == 0 {
+            return;
+        }
+        self.send(space, log);
+        if self.logs[log as usize].next == self.end_of(log) {
+            self.seal(space, log);
+        }
+    }
+
+    fn send(&mut self, space: &mut Space, log: u8) {
+        let one = &mut self.logs[log as usize];
+        let (first, count) = (u64::from(one.first), u64::from(std::mem::take(&mut one.blocks)));
+        let request = Request::new(Op::Write, first * BLOCK_SECTORS, count * BLOCK_SECTORS);
+        let (cells, records) = (std::mem::take(&mut one.cells), std::mem::take(&mut one.records));
+        let (placed, segment) = (std::mem::take(&mut one.placed), one.segment);
+        space.write_begins(segment);
+        self.outbox.push(Outgoing { request, cells, records, placed, segment });
+    }
+
+    /// Sends what waits of all logs.
+    pub(crate) fn flush_all(&mut self, space: &mut Space) {
+        (0..LOGS as u8).for_each(|log| self.flush(space, log));
+    }
+
+    /// Ends the segment of a log: its summary goes behind its blocks.
+    fn seal(&mut self, space: &mut Space, log: u8) {
+        if self.logs[log as usize].segment == 0 {
+            return;
+        }
+        if self.logs[log as usize].blocks > 0 {
+            let next = self.logs[log as usize].next;
+            assert!(next.is_multiple_of(self.superblock.unit_blocks), "a segment ends with a write unit");
+            self.send(space, log);
+        }
+        let segment = std::mem::take(&mut self.logs[log as usize].segment);
+        if log != MAP_LOG {
+            self.write_summary(space, segment);
+        }
+        space.seal(segment, log, true);
+    }
+
+    fn write_summary(&mut self, space: &mut Space, segment: u32) {
+        let loose = self.loose.remove(&segment).unwrap_or_default();
+        let (blocks, end) = (self.superblock.summary_blocks(), self.superblock.data_blocks());
+        let first = segment * self.superblock.segment_blocks + end;
+        let (mut cells, mut records) = (Vec::new(), Vec::new());
+        for part in 0..blocks {
+            let entries = loose.owners.chunks(summary::ENTRIES).nth(part as usize).unwrap_or(&[]);
+            let block = summary::encode(self.superblock.volume, segment, part, entries);
+            if self.cell == 512 {
+                cells.extend_from_slice(&block[..]);
+            } else {
+                cells.resize(cells.len() + BLOCK_SECTORS as usize * self.cell, 0);
+                records.push((first + part, block));
+            }
+        }
+        self.summary_blocks += u64::from(blocks);
+        let request = Request::new(Op::Write, u64::from(first) * BLOCK_SECTORS, u64::from(blocks) * BLOCK_SECTORS);
+        space.write_begins(segment);
+        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment });
+    }
+
+    /// A segment is not in use by a log any more, and keeps its summary in check-points.
+    pub(crate) fn leave_loose(&mut self, space: &mut Space, log: u8, segment: u32, owners: Vec<Owner>) {
+        self.loose.insert(segment, Loose { owners, told: 0 });
+        space.seal(segment, log, false);
+    }
+
+    /// Parts of summaries for the next check-point: all of them, or those that no check-point of this segment has.
+    pub(crate) fn parts(&self, all: bool) -> Vec<Part> {
+        let mut segments: Vec<u32> = self.loose.keys().copied().collect();
+        segments.sort_unstable();
+        let part = |segment: u32| {
+            let loose = &self.loose[&segment];
+            let first = if all { 0 } else { loose.told };
+            let owners = loose.owners[first..].to_vec();
+            (!owners.is_empty()).then_some(Part { segment, first: first as u32, owners })
+        };
+        segments.into_iter().filter_map(part).collect()
+    }
+
+    /// The next check-point has all parts.
+    pub(crate) fn told(&mut self) {
+        self.loose.values_mut().for_each(|loose| loose.told = loose.owners.len());
+    }
+
+    /// Segments that leave need no summary.
+    pub(crate) fn forget(&mut self, segments: &[u32]) {
+        segments.iter().for_each(|segment| drop(self.loose.remove(segment)));
+    }
+}

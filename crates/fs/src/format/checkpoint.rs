@@ -1,0 +1,224 @@
+//! A check-point (AMF, section 3.2): everything that is needed to find all else. It takes one block, or several that follow each other.
+//!
+//! Each block has the version of the check-point, its place in it and the number of blocks; the contents have a checksum over all. So
+//! a check-point of several blocks is there as a whole, or not at all.
+
+use super::summary::Owner;
+use super::{BLOCK, Bad, Bytes, HEADER, Header, get_u32, get_u64, hash, open, put_u64, seal, zeroes};
+
+const MAGIC: [u8; 4] = *b"CHPT";
+const ROOM: usize = BLOCK - HEADER;
+
+/// Logs that there can be: six for data and nodes, and that of the inode map.
+pub const LOGS: usize = 7;
+
+/// Most blocks of a check-point that is read.
+pub const MOST_BLOCKS: u32 = 1 << 16;
+
+/// Where a log goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The segment; 0 if the log has none.
+    pub segment: u32,
+    /// The next block of it.
+    pub next: u32,
+}
+
+/// A part of the summary of a segment that is not at the segment's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The segment.
+    pub segment: u32,
+    /// The block of it that the first entry is for.
+    pub first: u32,
+    /// What the blocks were written for.
+    pub owners: Vec<Owner>,
+}
+
+/// What a check-point says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Its version.
+    pub version: u64,
+    /// Nothing was written after it: the file system was unmounted.
+    pub is_clean: bool,
+    /// Its parts of summaries are all that there are; else they follow those of the check-points before it in its segment.
+    pub is_first: bool,
+    /// The generation of the next inode.
+    pub next_generation: u32,
+    /// Nodes that there are.
+    pub nodes_used: u32,
+    /// Blocks of the inode map before this one are full.
+    pub first_free: u32,
+    /// Blocks that all logs have written.
+    pub clock: u64,
+    /// Virtual time.
+    pub time: u64,
+    /// Where each log goes on.
+    pub logs: [Position; LOGS],
+    /// Addresses of TIMB blocks.
+    pub table: Vec<u32>,
+    /// Addresses of the blocks of the usage table.
+    pub usage: Vec<u32>,
+    /// Inodes without a name, and those that are being truncated.
+    pub orphans: Vec<u32>,
+    /// Parts of summaries.
+    pub parts: Vec<Part>,
+}
+
+impl Checkpoint {
+    /// The blocks.
+    pub fn encode(&self, volume: u64) -> Vec<Box<Bytes>> {
+        let mut bytes = vec![0; 8];
+        let mut word = |value: u32| bytes.extend_from_slice(&value.to_le_bytes());
+        word(u32::from(self.is_clean) | u32::from(self.is_first) << 1);
+        word(self.next_generation);
+        word(self.nodes_used);
+        word(self.first_free);
+        for long in [self.clock, self.time] {
+            word(long as u32);
+            word((long >> 32) as u32);
+        }
+        for log in &self.logs {
+            word(log.segment);
+            word(log.next);
+        }
+        for list in [&self.table, &self.usage, &self.orphans] {
+            word(list.len() as u32);
+            list.iter().for_each(|value| word(*value));
+        }
+        word(self.parts.len() as u32);
+        for part in &self.parts {
+            word(part.segment);
+            word(part.first);
+            word(part.owners.len() as u32);
+            for owner in &part.owners {
+                let (first, second) = owner.encode();
+                word(first);
+                word(second);
+            }
+        }
+        let checksum = hash(volume ^ self.version, &bytes[8..]);
+        put_u64(&mut bytes, 0, checksum);
+        let count = bytes.len().div_ceil(ROOM) as u32;
+        let chunk = |(index, chunk): (usize, &[u8])| {
+            let mut block = zeroes();
+            block[HEADER..HEADER + chunk.len()].copy_from_slice(chunk);
+            let header = Header { a: index as u32, b: count, generation: bytes.len() as u32, version: self.version };
+            seal(&mut block, volume, MAGIC, header);
+            block
+        };
+        bytes.chunks(ROOM).enumerate().map(chunk).collect()
+    }
+
+    /// What the first block of a check-point says: its version, and how many blocks it has.
+    ///
+    /// # Errors
+    /// It is not the first block of one.
+    pub fn begins(block: &Bytes, volume: u64) -> Result<(u64, u32), Bad> {
+        let header = open(block, volume, MAGIC, "check-point")?;
+        if header.a != 0 || header.b == 0 || header.b > MOST_BLOCKS {
+            return Err(Bad::Field("number of blocks"));
+        }
+        Ok((header.version, header.b))
+    }
+
+    /// The version that any block of a check-point says.
+    pub fn version_of(block: &Bytes, volume: u64) -> Option<u64> {
+        open(block, volume, MAGIC, "check-point").ok().map(|header| header.version)
+    }
+
+    /// Reads all blocks of a check-point.
+    ///
+    /// # Errors
+    /// One is not whole or belongs to another check-point, or they say what cannot be.
+    pub fn decode(blocks: &[&Bytes], volume: u64) -> Result<Checkpoint, Bad> {
+        let (mut bytes, mut first) = (Vec::new(), None);
+        for (index, block) in blocks.iter().enumerate() {
+            let header = open(block, volume, MAGIC, "check-point")?;
+            let first = *first.get_or_insert(header);
+            let expected = Header { a: index as u32, ..first };
+            if header != expected || header.b as usize != blocks.len() {
+                return Err(Bad::Field("place in the check-point"));
+            }
+            bytes.extend_from_slice(&block[HEADER..]);
+        }
+        let first = first.ok_or(Bad::Short)?;
+        let length = first.generation as usize;
+        if length < 8 || length > bytes.len() {
+            return Err(Bad::Field("length"));
+        }
+        bytes.truncate(length);
+        if get_u64(&bytes, 0) != hash(volume ^ first.version, &bytes[8..]) {
+            return Err(Bad::Checksum);
+        }
+        read(Words { bytes: &bytes, at: 8 }, first.version)
+    }
+}
+
+struct Words<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Words<'_> {
+    fn next(&mut self) -> Result<u32, Bad> {
+        if self.at + 4 > self.bytes.len() {
+            return Err(Bad::Short);
+        }
+        self.at += 4;
+        Ok(get_u32(self.bytes, self.at - 4))
+    }
+
+    fn long(&mut self) -> Result<u64, Bad> {
+        Ok(u64::from(self.next()?) | u64::from(self.next()?) << 32)
+    }
+
+    /// A count of things of so many bytes, of which there are enough.
+    fn count(&mut self, bytes: usize) -> Result<usize, Bad> {
+        let count = self.next()? as usize;
+        if count.saturating_mul(bytes) > self.bytes.len() - self.at { Err(Bad::Short) } else { Ok(count) }
+    }
+
+    fn list(&mut self) -> Result<Vec<u32>, Bad> {
+        let count = self.count(4)?;
+        (0..count).map(|_| self.next()).collect()
+    }
+}
+
+fn read(mut words: Words<'_>, version: u64) -> Result<Checkpoint, Bad> {
+    let flags = words.next()?;
+    let mut checkpoint = Checkpoint {
+        version,
+        is_clean: flags & 1 != 0,
+        is_first: flags & 2 != 0,
+        next_generation: words.next()?,
+        nodes_used: words.next()?,
+        first_free: words.next()?,
+        clock: words.long()?,
+        time: words.long()?,
+        ..Checkpoint::default()
+    };
+    for log in &mut checkpoint.logs {
+        *log = Position { segment: words.next()?, next: words.next()? };
+    }
+    checkpoint.table = words.list()?;
+    checkpoint.usage = words.list()?;
+    checkpoint.orphans = words.list()?;
+    for _ in 0..words.count(12)? {
+        let (segment, first) = (words.next()?, words.next()?);
+        let count = words.count(8)?;
+        let mut owners = Vec::with_capacity(count);
+        for _ in 0..count {
+            owners.push(Owner::decode((words.next()?, words.next()?)));
+        }
+        checkpoint.parts.push(Part { segment, first, owners });
+    }
+    Ok(checkpoint)
+}
+
+/// Sets the version of one block, for tests of what is refused.
+pub fn set_version(block: &mut Bytes, volume: u64, version: u64) {
+    put_u64(block, 24, version);
+    super::mend(block, volume);
+}

@@ -1,0 +1,69 @@
+//! The summary of a segment: for each block what it was written for, in the last blocks of the segment (F2FS has the same).
+
+use super::{Bad, Bytes, HEADER, Header, expect, get_u32, open, put_u32, seal, zeroes};
+
+const MAGIC: [u8; 4] = *b"SUMM";
+
+/// Entries of a block.
+pub const ENTRIES: usize = (super::BLOCK - HEADER) / 8;
+
+/// What a block of a log was written for. Whether it is still valid, only the block's owner says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Owner {
+    /// Fills up a write unit.
+    Nothing,
+    /// A block of a file or directory.
+    Data {
+        /// Number of its inode.
+        inode: u32,
+        /// Which block of it.
+        index: u32,
+    },
+    /// An inode or an index block.
+    Node(u32),
+}
+
+impl Owner {
+    /// Its two numbers.
+    pub const fn encode(self) -> (u32, u32) {
+        match self {
+            Owner::Nothing => (0, 0),
+            Owner::Data { inode, index } => (inode, index),
+            Owner::Node(number) => (number, u32::MAX),
+        }
+    }
+
+    /// The reverse.
+    pub const fn decode(numbers: (u32, u32)) -> Owner {
+        match numbers {
+            (0, _) => Owner::Nothing,
+            (number, u32::MAX) => Owner::Node(number),
+            (inode, index) => Owner::Data { inode, index },
+        }
+    }
+}
+
+/// One block of the summary of a segment: number `part`, with the entries that are its.
+pub fn encode(volume: u64, segment: u32, part: u32, entries: &[Owner]) -> Box<Bytes> {
+    let mut block = zeroes();
+    for (index, owner) in entries.iter().take(ENTRIES).enumerate() {
+        let (first, second) = owner.encode();
+        put_u32(&mut *block, HEADER + 8 * index, first);
+        put_u32(&mut *block, HEADER + 8 * index + 4, second);
+    }
+    seal(&mut block, volume, MAGIC, Header { a: segment, b: part, ..Header::default() });
+    block
+}
+
+/// The entries of a block of the summary.
+///
+/// # Errors
+/// It is another.
+pub fn decode(block: &Bytes, volume: u64, segment: u32, part: u32) -> Result<Vec<Owner>, Bad> {
+    let header = open(block, volume, MAGIC, "summary")?;
+    expect("segment", header.a, segment)?;
+    expect("part", header.b, part)?;
+    let at = |index: usize| HEADER + 8 * index;
+    let owner = |index| Owner::decode((get_u32(block, at(index)), get_u32(block, at(index) + 4)));
+    Ok((0..ENTRIES).map(owner).collect())
+}

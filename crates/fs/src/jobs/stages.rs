@@ -1,0 +1,190 @@
+//! Calls with stages: direct writes, fsync, sync. They take effect, then their pages are sent, then a check-point follows.
+
+use crate::call::{Call, Errno, FileKind, Reply, Sync};
+use crate::calls::data::{Append, Read, Truncate, Write, blocks};
+use crate::calls::names::{Create, List, Lookup, Rmdir, Unlink};
+use crate::calls::rename::Rename;
+use crate::calls::status::{BeginSync, Close, Open, Stat, StatFs};
+use crate::core::cache::Body;
+use crate::core::cache::Key;
+use crate::core::{Core, Stop};
+use crate::file_system::FileSystem;
+use crate::seeded::{FsBug, seeded};
+use crate::tasks::{Pages, Stage};
+
+/// What a call leads to once it has taken effect.
+pub(crate) enum Effect {
+    /// It is answered.
+    Ends(Reply),
+    /// It goes on.
+    Goes(Reply, Stage),
+}
+
+impl Core {
+    /// Runs a call up to its effect.
+    pub(crate) fn take_effect(&mut self, call: &Call) -> Result<Effect, Stop> {
+        let ends = |reply| Ok(Effect::Ends(reply));
+        match call {
+            Call::Lookup { directory, name } => ends(self.attempt(Lookup { directory: *directory, name })?),
+            Call::Create { directory, name } => {
+                ends(self.attempt(Create { directory: *directory, name, kind: FileKind::File })?)
+            }
+            Call::Mkdir { directory, name } => {
+                ends(self.attempt(Create { directory: *directory, name, kind: FileKind::Directory })?)
+            }
+            Call::Unlink { directory, name } => ends(self.attempt(Unlink { directory: *directory, name })?),
+            Call::Rmdir { directory, name } => ends(self.attempt(Rmdir { directory: *directory, name })?),
+            Call::Rename { from_directory, from, to_directory, to, no_replace } => ends(self.attempt(Rename {
+                from_directory: *from_directory,
+                from,
+                to_directory: *to_directory,
+                to,
+                no_replace: *no_replace,
+            })?),
+            Call::List { directory, position, most } => {
+                ends(self.attempt(List { directory: *directory, position: *position, most: *most })?)
+            }
+            Call::Open { file } => ends(self.attempt(Open { file: *file })?),
+            Call::Close { file } => ends(self.attempt(Close { file: *file })?),
+            Call::Read { file, offset, length, is_direct } => {
+                let read = Read { file: *file, offset: *offset, length: *length, is_direct: *is_direct };
+                let reply = self.attempt(read)?;
+                if *is_direct {
+                    self.let_pass(file.number, blocks(*offset, u64::from(*length)));
+                }
+                ends(reply)
+            }
+            Call::Write { file, offset, length, content, mode } => {
+                let (is_direct, number) = (mode.is_direct, file.number);
+                let reply =
+                    self.attempt(Write { file: *file, offset: *offset, length: *length, content, is_direct })?;
+                Ok(written(reply, number, *offset, *length, is_direct, mode.sync))
+            }
+            Call::Append { file, length, content, mode } => {
+                let (is_direct, number) = (mode.is_direct, file.number);
+                let reply = self.attempt(Append { file: *file, length: *length, content, is_direct })?;
+                let offset = if let Reply::Appended { offset } = reply { offset } else { 0 };
+                Ok(written(reply, number, offset, *length, is_direct, mode.sync))
+            }
+            Call::Truncate { file, size } => ends(self.attempt(Truncate { file: *file, size: *size })?),
+            Call::Stat { file } => ends(self.attempt(Stat { file: *file })?),
+            Call::StatFs => ends(self.attempt(StatFs)?),
+            Call::Fsync { file } | Call::Fdatasync { file } => {
+                self.attempt(BeginSync { file: Some(*file) })?;
+                Ok(Effect::Goes(Reply::Done, all_of(Some(file.number))))
+            }
+            Call::Sync => {
+                self.attempt(BeginSync { file: None })?;
+                Ok(Effect::Goes(Reply::Done, all_of(None)))
+            }
+        }
+    }
+
+    /// Pages that direct I/O brought, or has written, leave the cache.
+    pub(crate) fn let_pass(&mut self, number: u32, range: std::ops::Range<u32>) {
+        for block in range {
+            let key = Key::page(number, block);
+            let Some(entry) = self.cache.entry_mut(key) else { continue };
+            let can_leave = entry.pins == 0 && !entry.is_dirty && entry.holds == 0;
+            let Body::Page(page) = &mut entry.body else { continue };
+            page.is_passing = true;
+            if can_leave && page.writing == 0 {
+                self.cache.remove(key);
+            }
+        }
+    }
+}
+
+const fn all_of(inode: Option<u32>) -> Stage {
+    Stage::Place(Pages { inode, from: 0, end: u32::MAX, is_direct: false, then_checkpoint: true })
+}
+
+/// How a write goes on that has taken effect in memory.
+fn written(reply: Reply, number: u32, offset: u64, length: u32, is_direct: bool, sync: Sync) -> Effect {
+    let then_checkpoint = sync != Sync::No;
+    if !is_direct && !then_checkpoint {
+        return Effect::Ends(reply);
+    }
+    let range = if is_direct && !then_checkpoint { blocks(offset, length.into()) } else { 0..u32::MAX };
+    let (from, end) = (range.start, range.end);
+    Effect::Goes(reply, Stage::Place(Pages { inode: Some(number), from, end, is_direct, then_checkpoint }))
+}
+
+impl FileSystem {
+    /// Sends the pages of a call. False if room was lacking.
+    fn place_for(&mut self, pages: &Pages) -> bool {
+        let files: Vec<u32> = match pages.inode {
+            Some(number) => vec![number],
+            None => self.core.dirty_files.iter().map(|(_, number)| *number).collect(),
+        };
+        let mut is_full = false;
+        for number in files {
+            is_full |= self.core.place_pages(number, pages.from, pages.end, usize::MAX).1;
+            if is_full {
+                break;
+            }
+        }
+        self.core.flush_data();
+        self.send_outbox();
+        !is_full
+    }
+
+    /// Goes on with a call that has taken effect. The result when it ends; the stage where it waits.
+    pub(crate) fn go_on(&mut self, task: u32, stage: Stage) -> Option<Result<(), Errno>> {
+        let mut stage = stage;
+        loop {
+            if self.core.read_only.is_some() {
+                return Some(Err(Errno::ReadOnly));
+            }
+            match stage {
+                Stage::Begin => return None,
+                Stage::Place(pages) => {
+                    if !self.place_for(&pages) {
+                        self.set_stage(task, Stage::Place(pages));
+                        self.wait_for_room(task);
+                        return None;
+                    }
+                    let is_busy = match pages.inode {
+                        Some(number) => self.core.files.get(&number).is_some_and(|file| !file.pages.is_empty()),
+                        None => self.core.writing_pages > 0,
+                    };
+                    stage = Stage::Written(if is_busy { self.last_write } else { 0 }, pages);
+                }
+                Stage::Written(last, pages) => {
+                    if self.writes_are_open(last) {
+                        self.set_stage(task, Stage::Written(last, pages));
+                        self.for_writes.push((last, task));
+                        return None;
+                    }
+                    if pages.is_direct
+                        && let Some(number) = pages.inode
+                        && pages.end != u32::MAX
+                    {
+                        self.core.let_pass(number, pages.from..pages.end);
+                    }
+                    if !pages.then_checkpoint || seeded(FsBug::FsyncWithoutCheckpoint) {
+                        return Some(Ok(()));
+                    }
+                    stage = Stage::Checkpoint(pages.inode);
+                }
+                Stage::Checkpoint(inode) => {
+                    let is_new = match inode {
+                        Some(number) => self.core.touched.contains(&number),
+                        None => self.core.is_changed(),
+                    };
+                    // Called again when the check-point is durable: then there is nothing more to wait for.
+                    self.set_stage(task, Stage::Begin);
+                    if is_new {
+                        self.checkpoints.next.push(task);
+                        self.checkpoints.is_wanted = true;
+                    } else if self.checkpoints.is_encoded() {
+                        self.checkpoints.join(task);
+                    } else {
+                        return Some(Ok(()));
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Timers: check-points, the age of dirty pages, and cleaning while nothing else is done.
+
+use ssdlab_base::Nanos;
+
+use crate::core::space::State;
+use crate::file_system::FileSystem;
+
+impl FileSystem {
+    /// The time of a period from now.
+    pub(crate) fn after(&self, period: Nanos) -> Nanos {
+        if period.0 == 0 { Nanos::MAX } else { Nanos(self.core.now.0.saturating_add(period.0)) }
+    }
+
+    /// The time of the next timer that has anything to do.
+    pub(crate) fn timer(&self) -> Option<Nanos> {
+        if self.core.read_only.is_some() {
+            return None;
+        }
+        let checkpoint = self.core.is_changed().then_some(self.checkpoint_at);
+        let expire = (self.core.dirty_pages > 0).then_some(self.expire_at);
+        let clean = self.can_clean_in_background().then_some(self.clean_at);
+        checkpoint.into_iter().chain(expire).chain(clean).filter(|at| *at < Nanos::MAX).min()
+    }
+
+    /// Whether segments could be cleaned while no call comes: a quarter of the segments or less is free.
+    fn can_clean_in_background(&self) -> bool {
+        self.tasks.len() == 0
+            && self.cleaning.is_none()
+            && self.core.free_segments() < self.core.superblock.segments / 4
+            && self.core.space.all().any(|(segment, one)| {
+                matches!(one.state, State::Sealed(log) if log < 6)
+                    && one.valid > 0
+                    && one.valid < self.core.superblock.data_blocks() * 3 / 4
+                    && !self.cleaned.contains(&segment)
+            })
+    }
+
+    /// The time of a timer is there.
+    pub(crate) fn timers(&mut self) {
+        let now = self.core.now;
+        if now >= self.checkpoint_at {
+            self.checkpoints.is_wanted |= self.core.is_changed();
+            self.checkpoint_at = self.after(self.core.options.checkpoint_period);
+        }
+        if now >= self.expire_at {
+            let expiry = self.core.options.dirty_expiry.0;
+            self.expired = now.0.checked_sub(expiry).map(Nanos);
+            self.expire_at = self.after(self.core.options.dirty_period);
+        }
+        if now >= self.clean_at {
+            self.clean_in_background = self.can_clean_in_background();
+            self.clean_at = self.after(self.core.options.cleaning_period);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! File systems on a drive, in the same virtual time.
+//!
+//! A file system is the topmost part of a stack: it owns a device, and takes calls in place of sectors ([`call`]). It has no clock,
+//! no thread and no executor, as little as a layer has. The same code runs in virtual time and serves.
+//!
+//! ```text
+//!   call      what is asked and answered            calls   gather and apply of each call
+//!   core      pages, nodes, inode map, space, logs  jobs    write-out, cleaning, check-points, loads
+//!   format    blocks as the drive has them          alfs    make, mount
+//!   check     walks a device by decoding of its own kinds   the registry
+//! ```
+
+mod alfs;
+pub mod call;
+mod calls;
+pub mod check;
+pub mod config;
+mod core;
+mod error;
+mod file_system;
+pub mod format;
+mod jobs;
+pub mod kinds;
+mod metrics;
+mod reader;
+pub mod seeded;
+mod tasks;
+
+pub use call::{Answer, Call, Content, Errno, FileId, FileKind, ROOT, Reply};
+pub use config::{MakeOptions, Options};
+pub use error::{MakeError, MountError};
+pub use file_system::FileSystem;
+pub use metrics::{Memory, Metrics};

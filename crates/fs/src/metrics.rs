@@ -1,0 +1,88 @@
+//! What a file system did, by kind.
+
+use crate::core::log::Kind;
+
+/// Counters of a file system since it was mounted, or since they were reset. Bytes are 4,096 times the blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Blocks of files that were written, without those that cleaning moved.
+    pub data_blocks: u64,
+    /// Blocks of files that cleaning moved.
+    pub moved_blocks: u64,
+    /// Blocks of directories that were written.
+    pub directory_blocks: u64,
+    /// Inodes and index blocks that were written.
+    pub node_blocks: u64,
+    /// Of the node and directory blocks, those that were written for cleaning alone.
+    pub moved_metadata_blocks: u64,
+    /// Blocks of the inode map that were written.
+    pub map_blocks: u64,
+    /// Of these, those that were written for cleaning alone.
+    pub moved_map_blocks: u64,
+    /// TIMB blocks that were written.
+    pub table_blocks: u64,
+    /// Blocks of the usage table that were written.
+    pub usage_blocks: u64,
+    /// Check-points.
+    pub checkpoints: u64,
+    /// Their blocks.
+    pub checkpoint_blocks: u64,
+    /// Switches to the other check-point segment.
+    pub checkpoint_switches: u64,
+    /// Blocks of summaries that were written.
+    pub summary_blocks: u64,
+    /// Blocks that filled up write units.
+    pub padding_blocks: u64,
+    /// Segments of data and nodes that were cleaned.
+    pub cleaned_segments: u64,
+    /// Valid blocks that they had.
+    pub cleaned_valid_blocks: u64,
+    /// Segments of the inode map that were cleaned.
+    pub cleaned_map_segments: u64,
+    /// Segments that were trimmed.
+    pub trimmed_segments: u64,
+    /// Blocks of files that were lost: they could not be read when they were to be moved.
+    pub lost_blocks: u64,
+    /// Blocks that reads of files needed.
+    pub read_blocks: u64,
+    /// Of these, those that were not in the cache.
+    pub missed_blocks: u64,
+    /// Blocks that were read from the drive, for whatever.
+    pub loaded_blocks: u64,
+    /// Blocks that were read ahead.
+    pub ahead_blocks: u64,
+    /// Calls that waited for a check-point or cleaning to make room.
+    pub room_waits: u64,
+    /// Calls that waited because too much was dirty.
+    pub dirty_waits: u64,
+}
+
+impl Metrics {
+    /// Counts blocks of a kind that were written.
+    pub(crate) const fn count(&mut self, kind: Kind, blocks: u64) {
+        match kind {
+            Kind::Data => self.data_blocks += blocks,
+            Kind::MovedData => self.moved_blocks += blocks,
+            Kind::Directory => self.directory_blocks += blocks,
+            Kind::DirectoryNode | Kind::FileNode | Kind::UpperNode => self.node_blocks += blocks,
+            Kind::Map => self.map_blocks += blocks,
+            Kind::Table => self.table_blocks += blocks,
+            Kind::Usage => self.usage_blocks += blocks,
+        }
+    }
+}
+
+/// RAM of a file system, by table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The table of inode-map blocks, with the lists of its blocks and of usage blocks.
+    pub table_bytes: usize,
+    /// The segments.
+    pub segment_bytes: usize,
+    /// Summaries of segments that are open or loose.
+    pub summary_bytes: usize,
+    /// Blocks in the cache, 4,096 bytes each.
+    pub cached_blocks: usize,
+    /// The most blocks that were in the cache.
+    pub cached_blocks_max: usize,
+}

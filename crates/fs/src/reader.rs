@@ -1,0 +1,89 @@
+//! Blocks read one command at a time, before a file system is at work: by mount, and by check, which has nothing else of it.
+
+use ssdlab_base::command_sets::segments::{Segment, SegmentShape};
+use ssdlab_base::{Op, Request};
+use ssdlab_device::Status;
+use ssdlab_host::Device;
+use ssdlab_host::standing::Unused;
+
+use crate::error::MountError;
+use crate::format::{BLOCK, BLOCK_SECTORS, Bytes, block_of};
+
+/// Most blocks of a read command.
+const MOST_BLOCKS: u32 = 128;
+
+/// Attempts to read a block that cannot be read.
+const READS: u32 = 3;
+
+/// A device whose blocks are read.
+pub(crate) struct Reader {
+    pub(crate) below: Unused,
+    pub(crate) cell: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(device: Box<dyn Device>) -> Reader {
+        let cell = device.cell_bytes();
+        Reader { below: Unused::new(device), cell }
+    }
+
+    /// The segments of the device.
+    pub(crate) fn report(&mut self) -> Result<(SegmentShape, Vec<Segment>), MountError> {
+        self.below.report().map_err(|status| match status {
+            Status::Unsupported => {
+                let identity = self.below.device().identify();
+                MountError::NoSegments { found: format!("{} of the design {}", identity.name, identity.design) }
+            }
+            status => MountError::DeviceFailed(status),
+        })
+    }
+
+    /// Reads metadata from a block on: each block, or how its read ended.
+    pub(crate) fn blocks(&mut self, first: u32, count: u32) -> Result<Vec<Result<Box<Bytes>, Status>>, MountError> {
+        let mut all = Vec::new();
+        while (all.len() as u32) < count {
+            let at = first + all.len() as u32;
+            let part = MOST_BLOCKS.min(count - all.len() as u32);
+            let read = self.command(at, part)?;
+            match read {
+                Ok(cells) => (0..part).for_each(|index| all.push(Ok(self.metadata(at + index, index, &cells)))),
+                Err(status) if part == 1 => all.push(Err(status)),
+                Err(_) => {
+                    for block in at..at + part {
+                        let read = self.command(block, 1)?;
+                        all.push(read.map(|cells| self.metadata(block, 0, &cells)));
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads one block of metadata.
+    pub(crate) fn block(&mut self, block: u32) -> Result<Box<Bytes>, MountError> {
+        let mut read = self.blocks(block, 1)?;
+        read.pop().unwrap_or(Err(Status::Invalid)).map_err(|status| MountError::Unreadable { block, status })
+    }
+
+    fn metadata(&self, block: u32, index: u32, cells: &[u8]) -> Box<Bytes> {
+        if self.cell == 512 {
+            let at = index as usize * BLOCK;
+            return block_of(cells.get(at..at + BLOCK).unwrap_or(&[]));
+        }
+        block_of(self.below.record(u64::from(block) * BLOCK_SECTORS).unwrap_or(&[]))
+    }
+
+    fn command(&mut self, first: u32, count: u32) -> Result<Result<Vec<u8>, Status>, MountError> {
+        let request = Request::new(Op::Read, u64::from(first) * BLOCK_SECTORS, u64::from(count) * BLOCK_SECTORS);
+        let mut attempts = 0;
+        loop {
+            let done = self.below.alone(request, &[], &[]).map_err(|_| MountError::Silent)?;
+            attempts += 1;
+            match done.status {
+                Status::Success => return Ok(Ok(done.cells.unwrap_or_default())),
+                status if attempts == READS => return Ok(Err(status)),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Bugs seeded on purpose into file systems, so that what looks for bugs can be seen to find them.
+//!
+//! Each is one deviation from what a file system promises, switched on for one thread. Without the feature `seeded-bugs` none of
+//! this is compiled in: `seeded` is `false` for the compiler as well.
+
+/// A bug that can be seeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub enum FsBug {
+    /// A segment is trimmed before a check-point without it is durable.
+    TrimBeforeCheckpoint,
+    /// A check-point is written before what it points to has completed.
+    CheckpointBeforeData,
+    /// A segment that was open before a crash is written on.
+    OpenSegmentContinued,
+    /// A segment that a check-point calls free is not trimmed again after a crash.
+    TrimNotRepeated,
+    /// The last dirty TIMB block is left out of a check-point.
+    TableBlockLeftOut,
+    /// A page is clean when a write of it has ended, although it was changed meanwhile.
+    OldWriteOverNewer,
+    /// A check-point has a size whose data is not on the drive.
+    SizeAheadOfData,
+    /// A file that is unlinked and open is not in the list of a check-point.
+    OrphanNotListed,
+    /// A rename to another directory is in a check-point with one half.
+    HalfRename,
+    /// A file that becomes longer shows what its last block had behind its end.
+    TailNotCleared,
+    /// An fsync is answered when its data is written, without a check-point.
+    FsyncWithoutCheckpoint,
+    /// The first check-point after a mount goes on in the segment of the last.
+    CheckpointSegmentKept,
+    /// A truncation that a crash interrupts is not taken up again.
+    TruncationForgotten,
+    /// A freed inode is used again with the generation that it had.
+    GenerationKept,
+}
+
+impl FsBug {
+    /// All of them.
+    pub const ALL: [FsBug; 14] = [
+        FsBug::TrimBeforeCheckpoint,
+        FsBug::CheckpointBeforeData,
+        FsBug::OpenSegmentContinued,
+        FsBug::TrimNotRepeated,
+        FsBug::TableBlockLeftOut,
+        FsBug::OldWriteOverNewer,
+        FsBug::SizeAheadOfData,
+        FsBug::OrphanNotListed,
+        FsBug::HalfRename,
+        FsBug::TailNotCleared,
+        FsBug::FsyncWithoutCheckpoint,
+        FsBug::CheckpointSegmentKept,
+        FsBug::TruncationForgotten,
+        FsBug::GenerationKept,
+    ];
+
+    /// What goes wrong, in one line of a table.
+    #[must_use]
+    pub const fn story(self) -> &'static str {
+        match self {
+            FsBug::TrimBeforeCheckpoint => "a segment is trimmed before a check-point without it is durable",
+            FsBug::CheckpointBeforeData => "a check-point is written before what it points to has completed",
+            FsBug::OpenSegmentContinued => "a segment that was open before a crash is written on",
+            FsBug::TrimNotRepeated => "a segment that a check-point calls free is not trimmed again after a crash",
+            FsBug::TableBlockLeftOut => "the last dirty TIMB block is left out of a check-point",
+            FsBug::OldWriteOverNewer => {
+                "a page is clean when a write of it has ended, although it was changed meanwhile"
+            }
+            FsBug::SizeAheadOfData => "a check-point has a size whose data is not on the drive",
+            FsBug::OrphanNotListed => "a file that is unlinked and open is not in the list of a check-point",
+            FsBug::HalfRename => "a rename to another directory is in a check-point with one half",
+            FsBug::TailNotCleared => "a file that becomes longer shows what its last block had behind its end",
+            FsBug::FsyncWithoutCheckpoint => "an fsync is answered without a check-point",
+            FsBug::CheckpointSegmentKept => "the first check-point after a mount goes on in the segment of the last",
+            FsBug::TruncationForgotten => "a truncation that a crash interrupts is not taken up again",
+            FsBug::GenerationKept => "a freed inode is used again with the generation that it had",
+        }
+    }
+}
+
+#[cfg(feature = "seeded-bugs")]
+std::thread_local! {
+    static SEEDED: std::cell::Cell<Option<FsBug>> = const { std::cell::Cell::new(None) };
+}
+
+/// File systems of this thread have this bug from now on; `None` takes it away.
+#[cfg(feature = "seeded-bugs")]
+pub fn seed(bug: Option<FsBug>) {
+    SEEDED.set(bug);
+}
+
+/// Whether file systems of this thread have this bug.
+#[cfg(feature = "seeded-bugs")]
+#[inline]
+pub(crate) fn seeded(bug: FsBug) -> bool {
+    SEEDED.get() == Some(bug)
+}
+
+/// Whether file systems of this thread have this bug.
+#[cfg(not(feature = "seeded-bugs"))]
+#[inline]
+pub(crate) const fn seeded(_: FsBug) -> bool {
+    false
+}

@@ -1,0 +1,113 @@
+//! Tasks: calls and steps of jobs that may have to wait, each with a number.
+
+use ssdlab_base::Nanos;
+
+use crate::call::{Call, Errno, Reply};
+use crate::core::cache::Key;
+
+/// Where a call is that has more than one stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It has not taken effect.
+    Begin,
+    /// Pages are to be sent: those of a file from a block to another, or all.
+    Place(Pages),
+    /// Writes up to this number are to end.
+    Written(u64, Pages),
+    /// A check-point is to be durable.
+    Checkpoint(Option<u32>),
+}
+
+/// Pages of a call with stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pages {
+    /// The file; `None` for all files.
+    pub(crate) inode: Option<u32>,
+    /// From this block on.
+    pub(crate) from: u32,
+    /// Before this one.
+    pub(crate) end: u32,
+    /// They leave the cache.
+    pub(crate) is_direct: bool,
+    /// A check-point follows.
+    pub(crate) then_checkpoint: bool,
+}
+
+/// What a task does.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Call(Box<Calling>),
+    /// Frees the blocks of an inode.
+    Free(u32),
+    /// Moves what is valid in a segment, from a block of it on.
+    Clean {
+        segment: u32,
+        next: u32,
+    },
+    /// Gets ready what a check-point writes of segments of the map that it cleans.
+    Checkpoint,
+}
+
+/// A call on its way.
+#[derive(Debug)]
+pub(crate) struct Calling {
+    pub(crate) call: Call,
+    pub(crate) tag: u32,
+    pub(crate) submitted: Nanos,
+    pub(crate) stage: Stage,
+    /// Number of its apply, when it has taken effect.
+    pub(crate) order: Option<u64>,
+    pub(crate) result: Result<Reply, Errno>,
+}
+
+/// A task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) work: Work,
+    /// What it has loaded stays until it ends.
+    pub(crate) pins: Vec<Key>,
+    /// What it could not load.
+    pub(crate) failed: Vec<Key>,
+    /// Loads that it waits for.
+    pub(crate) waits: u32,
+}
+
+/// Things that have a number as long as they are there.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    things: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slots<T> {
+    pub(crate) const fn new() -> Slots<T> {
+        Slots { things: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn put(&mut self, thing: T) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self.things[number as usize] = Some(thing);
+                number
+            }
+            None => {
+                self.things.push(Some(thing));
+                self.things.len() as u32 - 1
+            }
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
+        self.things[number as usize].as_mut().expect("it has not ended")
+    }
+
+    pub(crate) fn take(&mut self, number: u32) -> T {
+        self.free.push(number);
+        self.things[number as usize].take().expect("it ends once")
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.things.len() - self.free.len()
+    }
+}
