@@ -29,7 +29,7 @@ CASES ?= 5000
 UNIT_TESTS ?= yes
 
 # Test programs have the seeded bugs in them, each off until a test turns it on: so all that tests need is built once.
-SEEDED := --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs
+SEEDED := --features ssdlab-torture/seeded-bugs,ssdlab-live/seeded-bugs,ssdlab-fs/seeded-bugs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build try check test test-build test-rust test-recorded test-docs test-docs-long test-systems test-report test-live torture-live test-torture torture properties test-fuzz fuzz bench bench-serve fmt deps clean need-rust need-python

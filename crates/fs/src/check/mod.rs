@@ -1,6 +1,6 @@
 //! The check: it walks a device from its superblock to every node, and names each contradiction with its block.
 //!
-//! It decodes by itself ([`decode`]) and trusts nothing that a mount computes. Its memory is bounded by the device: a bit for each
+//! It decodes by itself (`decode.rs`) and trusts nothing that a mount computes. Its memory is bounded by the device: a bit for each
 //! block, 12 bytes for each node that there can be, and some for each segment. It follows no pointer twice, so no image keeps it busy for ever.
 //!
 //! ```text
