@@ -1,4 +1,4 @@
-//! Blocks read one command at a time, before a file system is at work: by mount, and by check, which has nothing else of it.
+//! Blocks read before a file system is at work: by mount, and by check, which has nothing else of it.
 
 use ssdlab_base::command_sets::segments::{Segment, SegmentShape};
 use ssdlab_base::{Op, Request};
@@ -11,6 +11,9 @@ use crate::format::{BLOCK, BLOCK_SECTORS, Bytes, block_of};
 
 /// Most blocks of a read command.
 const MOST_BLOCKS: u32 = 128;
+
+/// Most commands that are in the device at a time.
+const MOST_TOGETHER: usize = 64;
 
 /// Attempts to read a block that cannot be read.
 const READS: u32 = 3;
@@ -65,6 +68,30 @@ impl Reader {
         read.pop().unwrap_or(Err(Status::Invalid)).map_err(|status| MountError::Unreadable { block, status })
     }
 
+    /// Reads blocks of metadata side by side, in the order of `blocks`.
+    pub(crate) fn each(&mut self, blocks: &[u32]) -> Result<Vec<Box<Bytes>>, MountError> {
+        let mut all = Vec::with_capacity(blocks.len());
+        for part in blocks.chunks(MOST_TOGETHER) {
+            let mut distinct = part.to_vec();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let requests: Vec<Request> = distinct.iter().map(|block| read_of(*block, 1)).collect();
+            let mut ended = self.below.together(&requests).map_err(|_| MountError::Silent)?;
+            ended.sort_unstable_by_key(|done| done.request.sector);
+            for block in part {
+                let at = distinct.binary_search(block).unwrap_or_default();
+                all.push(match &ended[at] {
+                    done if done.status == Status::Success => {
+                        self.metadata(*block, 0, done.cells.as_deref().unwrap_or(&[]))
+                    }
+                    // It is tried again alone.
+                    _ => self.block(*block)?,
+                });
+            }
+        }
+        Ok(all)
+    }
+
     fn metadata(&self, block: u32, index: u32, cells: &[u8]) -> Box<Bytes> {
         if self.cell == 512 {
             let at = index as usize * BLOCK;
@@ -74,7 +101,7 @@ impl Reader {
     }
 
     fn command(&mut self, first: u32, count: u32) -> Result<Result<Vec<u8>, Status>, MountError> {
-        let request = Request::new(Op::Read, u64::from(first) * BLOCK_SECTORS, u64::from(count) * BLOCK_SECTORS);
+        let request = read_of(first, count);
         let mut attempts = 0;
         loop {
             let done = self.below.alone(request, &[], &[]).map_err(|_| MountError::Silent)?;
@@ -86,4 +113,8 @@ impl Reader {
             }
         }
     }
+}
+
+fn read_of(first: u32, count: u32) -> Request {
+    Request::new(Op::Read, u64::from(first) * BLOCK_SECTORS, u64::from(count) * BLOCK_SECTORS)
 }

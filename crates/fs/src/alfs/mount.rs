@@ -160,8 +160,7 @@ fn load_tables(
     if table.iter().chain(usages).any(|address| *address >= blocks) {
         return Err(bad(place, lists)(Bad::Field("address")));
     }
-    for (part, address) in (0_u32..).zip(usages) {
-        let block = reader.block(*address)?;
+    for (part, (address, block)) in (0_u32..).zip(usages.iter().zip(reader.each(usages)?)) {
         let entries = usage::decode(&block, volume, part, superblock.segment_blocks)
             .map_err(bad(*address, "block of the usage table"))?;
         let first = part * usage::ENTRIES as u32;
@@ -175,9 +174,10 @@ fn load_tables(
     }
     core.map.table_list = table.to_vec();
     core.map.usage_list = usages.to_vec();
-    for (index, address) in table.iter().enumerate().filter(|(_, address)| **address != NOWHERE) {
-        let block = reader.block(*address)?;
-        let places = map::decode_table(&block, blocks).map_err(bad(*address, "TIMB block"))?;
+    let written: Vec<(usize, u32)> = table.iter().copied().enumerate().filter(|(_, at)| *at != NOWHERE).collect();
+    let addresses: Vec<u32> = written.iter().map(|(_, address)| *address).collect();
+    for ((index, address), block) in written.into_iter().zip(reader.each(&addresses)?) {
+        let places = map::decode_table(&block, blocks).map_err(bad(address, "TIMB block"))?;
         core.map.load_table(index, &places);
     }
     let named: Vec<u32> =

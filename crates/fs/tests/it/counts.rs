@@ -124,3 +124,22 @@ fn calls_in_flight_are_served_side_by_side() {
     let together = fs.now().0 - start.0;
     assert!(together * 2 < alone, "{together} ns together, {alone} ns one after the other");
 }
+
+#[test]
+fn a_mount_reads_its_tables_side_by_side() {
+    let options = cache(2000);
+    let mount = |segments: u32| {
+        let fs = FileSystem::make(drive(segments, Contents::Nothing), &MakeOptions::default(), &options).expect("one");
+        let device = fs.unmount().map_err(|(reason, _)| reason).expect("an unmount");
+        let (start, before) = (device.now(), device.taken().bytes[0]);
+        let fs = FileSystem::mount(device, &options).expect("a mount");
+        (fs.now().0 - start.0, fs.device().taken().bytes[0] - before)
+    };
+    let (few, many) = (mount(128), mount(8192));
+    let blocks = (many.1 - few.1) / 4096;
+    // The usage table alone has 254 segments a block.
+    assert!(blocks >= 30, "only {blocks} blocks more");
+    let more = many.0 - few.0;
+    // A read takes 75 us in its die and 33.3 us on the channel; there are 4 dies.
+    assert!(more * 2 < blocks * 108_300, "{blocks} blocks more take {more} ns more");
+}

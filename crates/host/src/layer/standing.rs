@@ -64,6 +64,24 @@ impl Unused {
         self.array.alone(0, request, cells, words).map(of_ended)
     }
 
+    /// Runs block I/O side by side, each command to its end. They come back in the order in which they ended.
+    ///
+    /// # Errors
+    /// The device never answers.
+    pub fn together(&mut self, requests: &[Request]) -> Result<Vec<Done<()>>, LayerError> {
+        requests.iter().for_each(|request| self.array.send(0, *request, &[], ()));
+        let mut ended = Vec::new();
+        loop {
+            self.array.take(&mut ended);
+            if ended.len() == requests.len() {
+                return Ok(ended.into_iter().map(of_ended).collect());
+            }
+            if !self.array.run(Nanos::MAX) && !self.array.run_stuck() {
+                return Err(LayerError::Silent { device: 0 });
+            }
+        }
+    }
+
     /// Asks a device of the set `segments` what its segments have in common, and how each is.
     ///
     /// # Errors
