@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Opcode, Request, rng};
-use ssdlab_device::{Data, DriveConfig, Options, Payload, Status, design_with, draw_design};
+use ssdlab_device::{Data, Description, DriveConfig, Options, Payload, Status, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::{Device, Host, Loss, Member, Traffic, seed_of};
 use ssdlab_torture::configs;
@@ -256,17 +256,18 @@ fn what_a_side_reads_after_it_fell_out_of_sync_is_not_believed() {
     assert!(read_elsewhere > 0.0, "no read was in flight on the side that was cut");
 }
 
-/// A mirror of two drives without a buffer, which may be asked to fail.
+/// A mirror of two drives without a buffer, which may be asked to fail. Their mapping units are sectors, so that no write reads.
 fn mirror_that_may_fail() -> Box<dyn Device> {
     let host = Host::parse("[[layer]]\nkind = \"mirror\"\nregion = \"4k\"\n", "host.toml").expect("a host");
-    let fits = |config: &DriveConfig| config.buffer.policy == "none" && config.gc.free_blocks >= 3;
-    let config = (0..200).map(drive).find(fits).expect("one of them has no buffer");
+    let text = "name = \"small\"\n[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 32\npages_per_block = 8\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\nuser = \"512k\"\n\
+                [buffer]\npolicy = \"none\"\n[gc]\nfree_blocks = 3\n[ftl]\nmapping_unit = \"512\"\n";
+    let config = Description::parse(text, "small.toml").and_then(|text| text.resolve()).expect("a drive");
     let mut device = stack(&host, &config, 1);
     device.parts_mut().into_iter().for_each(|part| part.drive.expect_faults());
     device
 }
 
-/// Runs a command to its end; gives back its status and what it read.
 fn alone(device: &mut dyn Device, request: Request, byte: u8) -> (Status, Vec<u8>) {
     let bytes = vec![byte; request.sectors as usize * 512];
     let request = Request { at: device.now(), ..request };
