@@ -125,7 +125,7 @@ BLOCK_MAPPED = ("block-mapped", "bast", "fast")
 # Designs whose map blocks have no parity.
 MAP_ON_FLASH = ("dftl", "shrd")
 # Designs that map whole pages, which are then powers of two.
-WHOLE_PAGES = (*BLOCK_MAPPED, "mvftl", "aftl", "aftl-zoned")
+WHOLE_PAGES = (*BLOCK_MAPPED, "mvftl", "aftl", "aftl-zoned", "one-table")
 
 # Defaults that do not fit a small drive.
 LARGE_DEFAULTS = {"ftl.map_page": 4096, "ftl.region": 1 << 20, "ftl.rwlb": 64 << 20}
@@ -267,6 +267,15 @@ def agree(tables, seed, drive, geometry):
         for name in ("ftl.mapping_unit", "ftl.streams", "ftl.superblock", "ftl.parity", "ftl.separate_gc_frontier",
                      "gc.pacing", "gc.static_wear_threshold", "gc.background_free_blocks", "gc.copyback", "buffer.bplru_padding"):
             drive.pop(name, None)
+    if design == "one-table":
+        drive["ftl.mapping_unit"] = geometry.page_size
+    if drive.get("placement.policy", "stream-hint") != "stream-hint":
+        # It chooses among several streams, which these designs do not have.
+        if design in tables.segmented or design in BLOCK_MAPPED:
+            drive.pop("placement.policy")
+            drive.pop("placement.hot_age", None)
+        else:
+            drive["ftl.streams"] = max(drive.get("ftl.streams", 1), 2)
     if any(name in drive for name in ("flash.faults.program_failure", "flash.faults.script")):
         drive["gc.free_blocks"] = max(drive.get("gc.free_blocks", 3), 3)
     background = drive.get("gc.background_free_blocks", 0)
