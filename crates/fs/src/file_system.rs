@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use ssdlab_base::Nanos;
 use ssdlab_device::Status;
-use ssdlab_host::standing::{Below, Done};
+use ssdlab_host::standing::{Below, Done, Slots};
 use ssdlab_host::{Again, Device, Loss};
 
 use crate::call::{Answer, Call, Errno, Reply};
@@ -25,7 +25,7 @@ use crate::jobs::cleaning::CleanStep;
 use crate::jobs::loads::Loads;
 use crate::jobs::stages::Effect;
 use crate::metrics::{Memory, Metrics};
-use crate::tasks::{Calling, Slots, Stage, Task, Work};
+use crate::tasks::{Calling, Stage, Task, Work};
 
 /// What a command below was sent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,7 +270,7 @@ impl FileSystem {
 
     /// Runs until no task is left and nothing is on its way.
     fn run_all(&mut self) {
-        while self.tasks.len() > 0 || !self.checkpoints.is_idle() || !self.below.is_idle() {
+        while !self.tasks.is_empty() || !self.checkpoints.is_idle() || !self.below.is_idle() {
             if !self.step_below(Nanos::MAX) {
                 break;
             }

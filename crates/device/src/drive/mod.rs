@@ -22,6 +22,7 @@ mod parts;
 mod paths;
 mod power;
 mod read_cache;
+mod reading;
 mod stalled;
 mod state;
 mod stripe_read;

@@ -1,4 +1,4 @@
-//! What a small design starts from: a mapping of whole pages, of which it says what differs from the default.
+//! The base of small designs: a mapping of whole pages with a default for all but the table.
 //!
 //! ```text
 //! the design's table:  lookup, update                     where each unit is

@@ -29,7 +29,7 @@ fn write(drive: &mut Drive, unit: u64) {
     drive.completions().clear();
 }
 
-/// A unit of which the hottest tenth takes so many percent of all writes.
+/// A drawn unit; the hottest tenth of all units takes so many percent of the writes.
 fn skewed(units: u64, percent: u32, rng: &mut Rng) -> u64 {
     let hot = units / 10;
     if rng.random_range(0..100) < percent { rng.random_range(0..hot) } else { rng.random_range(hot..units) }

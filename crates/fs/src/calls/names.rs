@@ -87,13 +87,14 @@ pub(crate) fn unlinkable(view: &View<'_>, number: u32) -> Result<(), Stop> {
     view.may_change(number)
 }
 
-/// [`Call::Unlink`](crate::call::Call::Unlink).
-pub(crate) struct Unlink<'a> {
+/// [`Call::Unlink`](crate::call::Call::Unlink) of a file, and [`Call::Rmdir`](crate::call::Call::Rmdir) of a directory.
+pub(crate) struct Remove<'a> {
     pub(crate) directory: FileId,
     pub(crate) name: &'a [u8],
+    pub(crate) kind: FileKind,
 }
 
-impl Op for Unlink<'_> {
+impl Op for Remove<'_> {
     type Plan = Found;
     type Output = Reply;
 
@@ -101,8 +102,11 @@ impl Op for Unlink<'_> {
         check_name(self.name)?;
         let inode = view.directory(self.directory)?;
         let found = dir::find(view, inode, self.name)?.ok_or(Stop::Failed(Errno::NotFound))?;
-        if found.kind == FileKind::Directory {
-            return Err(Errno::IsDirectory.into());
+        match (self.kind, found.kind) {
+            (FileKind::File, FileKind::Directory) => return Err(Errno::IsDirectory.into()),
+            (FileKind::Directory, FileKind::File) => return Err(Errno::NotDirectory.into()),
+            (FileKind::Directory, _) if view.inode(found.number)?.entries > 0 => return Err(Errno::NotEmpty.into()),
+            _ => {}
         }
         view.writable()?;
         dir::changeable(view, inode, found.block)?;
@@ -113,41 +117,9 @@ impl Op for Unlink<'_> {
 
     fn apply(self, core: &mut Core, found: Found) -> Reply {
         core.take_name(self.directory.number, &found);
-        core.unlinked(found.number);
-        Reply::Done
-    }
-}
-
-/// [`Call::Rmdir`](crate::call::Call::Rmdir).
-pub(crate) struct Rmdir<'a> {
-    pub(crate) directory: FileId,
-    pub(crate) name: &'a [u8],
-}
-
-impl Op for Rmdir<'_> {
-    type Plan = Found;
-    type Output = Reply;
-
-    fn gather(&self, view: &View<'_>) -> Result<Found, Stop> {
-        check_name(self.name)?;
-        let inode = view.directory(self.directory)?;
-        let found = dir::find(view, inode, self.name)?.ok_or(Stop::Failed(Errno::NotFound))?;
-        if found.kind == FileKind::File {
-            return Err(Errno::NotDirectory.into());
+        if self.kind == FileKind::Directory {
+            core.inode_mut(self.directory.number).links -= 1;
         }
-        if view.inode(found.number)?.entries > 0 {
-            return Err(Errno::NotEmpty.into());
-        }
-        view.writable()?;
-        dir::changeable(view, inode, found.block)?;
-        unlinkable(view, found.number)?;
-        view.metadata_room(METADATA)?;
-        Ok(found)
-    }
-
-    fn apply(self, core: &mut Core, found: Found) -> Reply {
-        core.take_name(self.directory.number, &found);
-        core.inode_mut(self.directory.number).links -= 1;
         core.unlinked(found.number);
         Reply::Done
     }

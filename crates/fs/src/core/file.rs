@@ -102,7 +102,7 @@ impl Core {
         self.files.entry(number).or_default()
     }
 
-    /// Forgets a file of which nothing is to be kept.
+    /// Forgets a file that is neither open nor has anything in memory.
     pub(crate) fn drop_idle(&mut self, number: u32) {
         if self.files.get(&number).is_some_and(File::is_idle) {
             self.files.remove(&number);

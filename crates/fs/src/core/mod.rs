@@ -113,7 +113,7 @@ pub(crate) struct Core {
     pub(crate) dirty_nodes: BTreeSet<u32>,
     /// Dirty nodes and blocks of directories by the log that they go to.
     pub(crate) dirty_by_log: [u32; 6],
-    /// Inodes of which the next check-point says something new.
+    /// Inodes that have changed since the last check-point.
     pub(crate) touched: FxHashSet<u32>,
     /// Inodes without a name, and those that are being truncated.
     pub(crate) orphans: BTreeSet<u32>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::format::superblock::Superblock;
 use crate::format::usage::{self, MAP_LOG, SegmentUse, Usage};
 
-/// What a segment is for now.
+/// The present use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Superblock or check-points.
@@ -61,7 +61,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Segments of which nothing is known.
+    /// All segments before their usage is known.
     pub(crate) fn new(superblock: &Superblock) -> Space {
         let one = Segment { state: State::Leaving, valid: 0, writing: 0, reading: 0, age: 0 };
         let mut segments = vec![one; superblock.segments as usize];

@@ -174,7 +174,7 @@ impl Words<'_> {
         Ok(u64::from(self.next()?) | u64::from(self.next()?) << 32)
     }
 
-    /// A count of things of so many bytes, of which there are enough.
+    /// A count of things of so many bytes each; the bytes that are left hold them all.
     fn count(&mut self, bytes: usize) -> Result<usize, Bad> {
         let count = self.next()? as usize;
         if count.saturating_mul(bytes) > self.bytes.len() - self.at { Err(Bad::Short) } else { Ok(count) }

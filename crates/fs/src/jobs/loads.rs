@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
-use ssdlab_host::standing::Done;
+use ssdlab_host::standing::{Done, Slots};
 
 use crate::call::Errno;
 use crate::core::cache::{Body, Key, Of, Page};
@@ -12,7 +12,6 @@ use crate::core::{Cancel, Need};
 use crate::file_system::{FileSystem, Purpose};
 use crate::format::inode::{Index, Inode, is_inode};
 use crate::format::{BLOCK, BLOCK_SECTORS, Bad, Bytes, NOWHERE, block_of, directory, map, summary};
-use crate::tasks::Slots;
 
 /// Most blocks of a read command.
 const MOST_BLOCKS: usize = 128;

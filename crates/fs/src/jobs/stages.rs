@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Errno, FileKind, Reply, Sync};
 use crate::calls::data::{Append, Read, Truncate, Write, blocks};
-use crate::calls::names::{Create, List, Lookup, Rmdir, Unlink};
+use crate::calls::names::{Create, List, Lookup, Remove};
 use crate::calls::rename::Rename;
 use crate::calls::status::{BeginSync, Close, Open, Stat, StatFs};
 use crate::core::cache::Body;
@@ -32,8 +32,12 @@ impl Core {
             Call::Mkdir { directory, name } => {
                 ends(self.attempt(Create { directory: *directory, name, kind: FileKind::Directory })?)
             }
-            Call::Unlink { directory, name } => ends(self.attempt(Unlink { directory: *directory, name })?),
-            Call::Rmdir { directory, name } => ends(self.attempt(Rmdir { directory: *directory, name })?),
+            Call::Unlink { directory, name } => {
+                ends(self.attempt(Remove { directory: *directory, name, kind: FileKind::File })?)
+            }
+            Call::Rmdir { directory, name } => {
+                ends(self.attempt(Remove { directory: *directory, name, kind: FileKind::Directory })?)
+            }
             Call::Rename { from_directory, from, to_directory, to, no_replace } => ends(self.attempt(Rename {
                 from_directory: *from_directory,
                 from,

@@ -24,7 +24,7 @@ impl FileSystem {
 
     /// Whether segments could be cleaned while no call comes: a quarter of the segments or less is free.
     fn can_clean_in_background(&self) -> bool {
-        self.tasks.len() == 0
+        self.tasks.is_empty()
             && self.cleaning.is_none()
             && self.core.free_segments() < self.core.superblock.segments / 4
             && self.core.space.all().any(|(segment, one)| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ssdlab_fs::call::{MOST_BYTES, MOST_FILE_BYTES};
 use ssdlab_fs::{Answer, Call, Content, Errno, FileId, FileKind, ROOT, Reply};
 
-/// A file, of which only the written parts are kept: blocks by number.
+/// A file: the blocks that were written, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bytes {
     pub(crate) size: u64,

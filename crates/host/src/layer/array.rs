@@ -106,13 +106,24 @@ impl Array<()> {
         words: &[u64],
     ) -> Result<Ended<()>, LayerError> {
         self.send_of_set(device, request, cells, words, ());
+        let mut ended = self.run_out(1)?;
+        ended.pop().ok_or(LayerError::Silent { device })
+    }
+
+    /// Runs until so many commands have ended, as many as there are in the devices, and gives them in the order in which they ended.
+    ///
+    /// # Errors
+    /// A device never answers.
+    pub(crate) fn run_out(&mut self, commands: usize) -> Result<Vec<Ended<()>>, LayerError> {
         let mut ended = Vec::new();
         loop {
             self.take(&mut ended);
-            match ended.pop() {
-                Some(part) => return Ok(part),
-                None if self.run(Nanos::MAX) || self.run_stuck() => {}
-                None => return Err(LayerError::Silent { device }),
+            if ended.len() >= commands {
+                return Ok(ended);
+            }
+            if !self.run(Nanos::MAX) && !self.run_stuck() {
+                let device = self.below.iter().position(|below| below.in_flight > 0).unwrap_or(0);
+                return Err(LayerError::Silent { device });
             }
         }
     }

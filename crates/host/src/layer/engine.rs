@@ -127,10 +127,11 @@ pub(crate) trait Engine: Layer {
             while !has_stopped(self) && self.step(until) {}
             let array = &mut self.io_mut().array;
             // One device alone is never behind.
-            if array.len() > 1 {
-                array.advance(array.now());
+            if array.len() == 1 {
+                return has_stopped(self);
             }
-            if array.len() == 1 || !array.any_has_ended() {
+            array.advance(array.now());
+            if !array.any_has_ended() {
                 return has_stopped(self);
             }
             self.work();

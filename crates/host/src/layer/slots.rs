@@ -2,14 +2,31 @@
 
 /// Things that have a number as long as they are there.
 #[derive(Debug)]
-pub(crate) struct Slots<T> {
+pub struct Slots<T> {
     things: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots::new()
+    }
+}
+
 impl<T> Slots<T> {
-    pub(crate) const fn new() -> Slots<T> {
+    /// None.
+    pub const fn new() -> Slots<T> {
         Slots { things: Vec::new(), free: Vec::new() }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.things.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The number of what is put next.
@@ -18,8 +35,9 @@ impl<T> Slots<T> {
         self.free.last().copied().unwrap_or(self.things.len() as u32)
     }
 
+    /// Gives a thing a number that none of the others has.
     #[inline]
-    pub(crate) fn put(&mut self, thing: T) -> u32 {
+    pub fn put(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.things[number as usize] = Some(thing);
@@ -36,7 +54,11 @@ impl<T> Slots<T> {
         self.things[number as usize].as_ref().expect("it has not ended")
     }
 
-    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
+    /// The thing of a number, to change.
+    ///
+    /// # Panics
+    /// It was taken.
+    pub fn get_mut(&mut self, number: u32) -> &mut T {
         self.things[number as usize].as_mut().expect("it has not ended")
     }
 
@@ -50,8 +72,12 @@ impl<T> Slots<T> {
         (0..).zip(&mut self.things).filter_map(|(number, thing)| Some((number, thing.as_mut()?)))
     }
 
+    /// Takes a thing out. Its number may be given again.
+    ///
+    /// # Panics
+    /// It was taken before.
     #[inline]
-    pub(crate) fn take(&mut self, number: u32) -> T {
+    pub fn take(&mut self, number: u32) -> T {
         self.free.push(number);
         self.things[number as usize].take().expect("it ends once")
     }

@@ -12,6 +12,7 @@ use ssdlab_base::command_sets::segments::{MOST_REPORTED, REPORT, REPORTED_BYTES,
 use ssdlab_base::{Nanos, Request};
 use ssdlab_device::Status;
 
+pub use super::slots::Slots;
 use super::{Array, Ended};
 use crate::device::Again;
 use crate::{Device, LayerError, Loss, Traffic};
@@ -70,16 +71,7 @@ impl Unused {
     /// The device never answers.
     pub fn together(&mut self, requests: &[Request]) -> Result<Vec<Done<()>>, LayerError> {
         requests.iter().for_each(|request| self.array.send(0, *request, &[], ()));
-        let mut ended = Vec::new();
-        loop {
-            self.array.take(&mut ended);
-            if ended.len() == requests.len() {
-                return Ok(ended.into_iter().map(of_ended).collect());
-            }
-            if !self.array.run(Nanos::MAX) && !self.array.run_stuck() {
-                return Err(LayerError::Silent { device: 0 });
-            }
-        }
+        Ok(self.array.run_out(requests.len())?.into_iter().map(of_ended).collect())
     }
 
     /// Asks a device of the set `segments` what its segments have in common, and how each is.

@@ -1,0 +1,226 @@
+//! Reads: what the buffer holds, and the pages on flash that have the rest.
+
+use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
+use ssdlab_flash::{Cause, Lpn, Ppn};
+
+use super::dispatch::{Stall, mask_of};
+use super::{Drive, Timer};
+use crate::Status;
+use crate::ftl::{Found, Waiter};
+use crate::media::Place;
+use crate::seeded::{Bug, seeded};
+use crate::token::Owner;
+
+impl Drive {
+    pub(super) fn read(&mut self, command: u32) -> Result<(), Stall> {
+        let request = self.commands[command].request;
+        if request.sectors == 0 {
+            return Ok(());
+        }
+        let cell = self.media.flash.store.cell_bytes();
+        if cell > 0 && self.commands[command].cursor == 0 {
+            self.commands[command].cells = vec![0; request.sectors as usize * cell];
+        }
+        let per_unit = self.sectors_per_unit;
+        // Sectors before the cursor were looked up before the command waited for map pages.
+        let mut sector = request.sector + u64::from(self.commands[command].cursor);
+        let mut mapped_to = if self.caches_map { sector } else { request.end() };
+        let mut from_buffer = false;
+        // Neighbours on one page share its read.
+        let (mut page, mut page_sectors) = (Ppn::NONE, 0);
+        while sector < request.end() {
+            let lpn = Lpn((sector / per_unit) as u32);
+            if sector >= mapped_to {
+                match self.map_for_read(command, sector) {
+                    Ok(to) => mapped_to = to,
+                    Err(stall) => {
+                        self.read_page(command, page, page_sectors);
+                        self.commands[command].cursor = (sector - request.sector) as u32;
+                        self.served_from_buffer(command, from_buffer);
+                        return Err(stall);
+                    }
+                }
+            }
+            let end = request.end().min((u64::from(lpn.0) + 1) * per_unit);
+            let mask = mask_of(sector % per_unit, end - sector);
+            let held = self.buffered_mask(lpn) & mask;
+            from_buffer |= held != 0;
+            if cell > 0 {
+                self.read_cells(command, lpn, sector, end, held);
+            }
+            if held == mask {
+                self.counters.buffer.read_hits += 1;
+                if self.stage.caches_reads {
+                    self.hit_buffer(lpn);
+                }
+            } else {
+                let missing = (mask & !held).count_ones();
+                match self.ftl.find(lpn) {
+                    Found::Unmapped => self.counters.unmapped_sectors_read += u64::from(missing),
+                    Found::Versions => {
+                        self.counters.buffer.read_misses += u64::from(self.stage.buffer.is_some());
+                        self.read_versions(command, lpn, mask & !held);
+                    }
+                    Found::At { unit } => {
+                        if self.stage.buffer.is_some() {
+                            self.counters.buffer.read_misses += 1;
+                        }
+                        if self.media.flash.oob.is_poisoned(unit) && !seeded(Bug::LostDataReadsGood) {
+                            self.commands[command].status = Status::UncorrectableRead;
+                        }
+                        if self.stage.caches_reads {
+                            self.will_keep(command, lpn, mask & !held, unit);
+                        }
+                        let this = self.media.page_of(unit);
+                        if this != page {
+                            self.read_page(command, page, page_sectors);
+                            (page, page_sectors) = (this, 0);
+                        }
+                        page_sectors += missing;
+                    }
+                }
+            }
+            sector = end;
+        }
+        self.read_page(command, page, page_sectors);
+        self.served_from_buffer(command, from_buffer);
+        Ok(())
+    }
+
+    /// Asks for the map pages of what a read has still to look up from `sector` on; returns the sector up to which it can.
+    fn map_for_read(&mut self, command: u32, sector: u64) -> Result<u64, Stall> {
+        let per_unit = self.sectors_per_unit;
+        let request = self.commands[command].request;
+        let first = Lpn((sector / per_unit) as u32);
+        let end = Lpn(request.end().div_ceil(per_unit) as u32).min(self.map_reach(first));
+        if end.0 == first.0 + 1 && self.stage.buffer.is_none() {
+            // Most reads are of one unit: no list is made for it.
+            self.ask_for_map(Waiter::Read(command), &[first])?;
+        } else {
+            let lpns: Vec<Lpn> = Lpn::each(first..end).filter(|lpn| !self.holds_read(&request, *lpn)).collect();
+            self.ask_for_map(Waiter::Read(command), &lpns)?;
+        }
+        Ok(request.end().min(u64::from(end.0) * per_unit))
+    }
+
+    /// Whether the buffer holds all that a read wants of a unit.
+    fn holds_read(&self, request: &Request, lpn: Lpn) -> bool {
+        let base = u64::from(lpn.0) * self.sectors_per_unit;
+        let (from, to) = (request.sector.max(base), request.end().min(base + self.sectors_per_unit));
+        let mask = mask_of(from - base, to - from);
+        self.buffered_mask(lpn) & mask == mask
+    }
+
+    /// A read that took sectors from the buffer waits for its RAM.
+    #[inline]
+    fn served_from_buffer(&mut self, command: u32, from_buffer: bool) {
+        let latency = self.config.buffer.latency;
+        if from_buffer && latency > Nanos::ZERO && self.media.flash.timed() {
+            self.commands[command].remaining += 1;
+            self.timers.set(self.media.now + latency, Timer::Finish(command));
+        }
+    }
+
+    /// Starts the read of `sectors` sectors of a physical page, unless the controller still holds it.
+    #[inline]
+    fn read_page(&mut self, command: u32, page: Ppn, sectors: u32) {
+        if page == Ppn::NONE {
+            return;
+        }
+        debug_assert!(sectors > 0, "page {page} is read for no sector");
+        let place = self.media.place_of_page(page);
+        if !self.media.flash.is_written(place.block, place.page) {
+            self.read_in_flight(command, place, sectors);
+            return;
+        }
+        if self.failures.pending_rewrites.iter().any(|pending| pending.place == place) {
+            // Its program failed and it is still in RAM.
+            return;
+        }
+        if !self.media.flash.timed() {
+            if self.media.read_now(place, Cause::Host) {
+                self.commands[command].status = Status::UncorrectableRead;
+            }
+            return;
+        }
+        self.commands[command].remaining += 1;
+        let bytes = sectors * SECTOR_BYTES as u32;
+        self.media.read(place, bytes, Cause::Host, Owner::Command(command));
+    }
+
+    /// A page on its way to flash is in RAM; only if it is still being completed from its old version does a read wait.
+    /// What a copyback moves is in the chips alone, and is read where it comes from.
+    #[inline(never)]
+    fn read_in_flight(&mut self, command: u32, place: Place, sectors: u32) {
+        let Some(program) = self.media.flash.find_program(place.block, place.page) else {
+            return;
+        };
+        if let Some(source) = self.media.flash.copyback_source(program) {
+            let from = self.media.place_of_page(source);
+            self.commands[command].remaining += 1;
+            self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
+        } else if self.media.flash.waits(program) {
+            let units = self.units_read_of(command, place);
+            self.commands[command].remaining += 1;
+            self.waiting.for_programs.entry(program).or_default().push((command, units));
+        }
+    }
+
+    /// Which units of a page a read takes from there, and not from the buffer.
+    fn units_read_of(&self, command: u32, place: Place) -> u64 {
+        let request = &self.commands[command].request;
+        let first = self.media.unit_at(place);
+        let lpns = request.sector / self.sectors_per_unit..request.end().div_ceil(self.sectors_per_unit);
+        let mut units = 0;
+        for lpn in lpns {
+            let Found::At { unit } = self.ftl.find(Lpn(lpn as u32)) else { continue };
+            let base = lpn * self.sectors_per_unit;
+            let (from, to) = (request.sector.max(base), request.end().min(base + self.sectors_per_unit));
+            let in_page = (first..first + self.media.units_per_page).contains(&unit);
+            if in_page && mask_of(from - base, to - from) & !self.buffered_mask(Lpn(lpn as u32)) != 0 {
+                units |= 1 << (unit - first);
+            }
+        }
+        units
+    }
+
+    pub(super) fn buffered_mask(&self, lpn: Lpn) -> u64 {
+        let Some(buffer) = &self.stage.buffer else { return 0 };
+        buffer.find(lpn).map_or(0, |slot| buffer.entry(slot).mask)
+    }
+
+    /// What the sectors of one unit hold: the buffer's version where it has one, else flash's.
+    #[inline(never)]
+    fn read_cells(&mut self, command: u32, lpn: Lpn, sector: u64, end: u64, held: u64) {
+        let cell = self.media.flash.store.cell_bytes();
+        let per_unit = self.sectors_per_unit;
+        let command = &mut self.commands[command];
+        let start = ((sector - command.request.sector) as usize) * cell;
+        let count = end - sector;
+        let out = &mut command.cells[start..start + count as usize * cell];
+        let all_held = held == mask_of(sector % per_unit, count);
+        if !all_held {
+            let whole = match self.ftl.find(lpn) {
+                Found::Unmapped => true,
+                Found::At { unit } => self.media.flash.store.read(unit, sector % per_unit, out),
+                Found::Versions => {
+                    let reads = self.ftl.stepped_reads().expect("the design found versions");
+                    reads.read_versions(&self.media, lpn, sector % per_unit, out)
+                }
+            };
+            if !whole {
+                command.status = Status::UncorrectableRead;
+            }
+        }
+        let Some(buffer) = &self.stage.buffer else { return };
+        let Some(slot) = buffer.find(lpn) else { return };
+        for index in 0..count {
+            let at = (sector + index) % per_unit;
+            if held >> at & 1 != 0 {
+                let range = at as usize * cell..(at as usize + 1) * cell;
+                out[index as usize * cell..(index as usize + 1) * cell]
+                    .copy_from_slice(&buffer.entry(slot).cells[range]);
+            }
+        }
+    }
+}
