@@ -17,8 +17,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::MountError;
@@ -198,11 +201,25 @@ fn read_record(directory: &Path) -> Result<Option<Record>, MountError> {
     Ok(Some(record))
 }
 
+/// Waits until a process has ended, with all its threads. Whether that came in time.
+fn ends_by(process: &OwnedFd, deadline: Instant) -> io::Result<bool> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], timeout.as_ref()) {
+            Err(Errno::INTR) => {}
+            result => return Ok(result? > 0),
+        }
+    }
+}
+
 /// The slot of a mountpoint as a process that does not hold it sees it.
 pub(super) struct Seen {
     directory: PathBuf,
     lock: File,
     pub(super) record: Record,
+    /// The process that serves it, unless it is the caller or the kernel cannot say.
+    server: Option<OwnedFd>,
 }
 
 impl Seen {
@@ -214,7 +231,17 @@ impl Seen {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             result => result.map_err(broken(&path))?,
         };
-        Ok(read_record(&directory)?.map(|record| Seen { directory, lock, record }))
+        let Some(record) = read_record(&directory)? else {
+            return Ok(None);
+        };
+        let pid = i32::try_from(record.pid).ok().filter(|_| record.pid != std::process::id()).and_then(Pid::from_raw);
+        let server = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let mut seen = Seen { directory, lock, record, server };
+        // A process that has the id of a dead server is another one. A lock still held is the server's.
+        if seen.is_left()? {
+            seen.server = None;
+        }
+        Ok(Some(seen))
     }
 
     /// Whether its server is gone; then the slot is the caller's.
@@ -230,6 +257,12 @@ impl Seen {
                 return Ok(false);
             }
             thread::sleep(Duration::from_millis(10));
+        }
+        // The server lets go of its lock before its last threads end.
+        if let Some(server) = &self.server
+            && !ends_by(server, deadline).map_err(broken(&self.directory))?
+        {
+            return Ok(false);
         }
         if is_still(&self.directory.join("lock"), &self.lock).map_err(broken(&self.directory))? {
             remove_files(&self.directory)?;
