@@ -20,6 +20,7 @@ use crate::calls::freeing::FreeStep;
 use crate::core::cache::Of;
 use crate::core::log::{Outgoing, Placed};
 use crate::core::{Core, Stop};
+use crate::format::superblock::Superblock;
 use crate::jobs::checkpoint::Checkpoints;
 use crate::jobs::cleaning::CleanStep;
 use crate::jobs::loads::Loads;
@@ -189,11 +190,18 @@ impl FileSystem {
         (self.core.logs.summary_blocks, self.core.logs.padding_blocks) = (0, 0);
     }
 
+    /// What was decided when it was made.
+    pub fn superblock(&self) -> &Superblock {
+        &self.core.superblock
+    }
+
     /// RAM by table.
     pub fn memory(&self) -> Memory {
         let owners = self.core.logs.loose.values().map(|loose| loose.owners.len()).sum::<usize>();
         Memory {
-            table_bytes: self.core.map.memory_bytes(),
+            table_bytes: self.core.map.table_bytes(),
+            list_bytes: self.core.map.list_bytes(),
+            number_bytes: self.core.map.number_bytes(),
             segment_bytes: self.core.space.memory_bytes(),
             summary_bytes: owners * 12,
             cached_blocks: self.core.cache.len(),

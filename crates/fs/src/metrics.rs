@@ -57,6 +57,13 @@ pub struct Metrics {
     pub dirty_waits: u64,
 }
 
+impl Memory {
+    /// Everything but the cache: what the paper's Table 2 counts for ALFS.
+    pub const fn tables_bytes(&self) -> usize {
+        self.table_bytes + self.list_bytes + self.number_bytes + self.segment_bytes + self.summary_bytes
+    }
+}
+
 impl Metrics {
     /// Counts blocks of a kind that were written.
     pub(crate) const fn count(&mut self, kind: Kind, blocks: u64) {
@@ -75,9 +82,13 @@ impl Metrics {
 /// RAM of a file system, by table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The table of inode-map blocks, with the lists of its blocks and of usage blocks.
+    /// The table of inode-map blocks, TIMB.
     pub table_bytes: usize,
-    /// The segments.
+    /// The lists of TIMB blocks and of blocks of the usage table.
+    pub list_bytes: usize,
+    /// A bit for each block of the inode map: whether it may have a free number.
+    pub number_bytes: usize,
+    /// The segments: state, valid blocks, commands and age of each, and which are free.
     pub segment_bytes: usize,
     /// Summaries of segments that are open or loose.
     pub summary_bytes: usize,

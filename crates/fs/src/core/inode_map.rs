@@ -54,9 +54,19 @@ impl InodeMap {
         }
     }
 
-    /// Bytes of the table.
-    pub(crate) const fn memory_bytes(&self) -> usize {
-        (self.table.len() + self.table_list.len() + self.usage_list.len()) * 4 + self.open.len() * 8
+    /// Bytes of TIMB.
+    pub(crate) const fn table_bytes(&self) -> usize {
+        self.table.len() * 4
+    }
+
+    /// Bytes of the lists of TIMB blocks and of blocks of the usage table.
+    pub(crate) const fn list_bytes(&self) -> usize {
+        (self.table_list.len() + self.usage_list.len()) * 4
+    }
+
+    /// Bytes of the bits that say which blocks of the map may have a free number.
+    pub(crate) const fn number_bytes(&self) -> usize {
+        self.open.len() * 8
     }
 
     pub(crate) fn address(&self, part: u32) -> u32 {

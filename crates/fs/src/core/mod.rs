@@ -6,6 +6,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod file;
+pub(crate) mod free_segments;
 pub(crate) mod inode_map;
 pub(crate) mod log;
 pub(crate) mod pages;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::free_segments::FreeSegments;
 use crate::format::superblock::Superblock;
 use crate::format::usage::{self, MAP_LOG, SegmentUse, Usage};
 
@@ -41,7 +42,7 @@ pub(crate) struct Segment {
 pub(crate) struct Space {
     segments: Vec<Segment>,
     segment_blocks: u32,
-    free: BTreeSet<u32>,
+    free: FreeSegments,
     /// Sealed or loose segments without valid blocks.
     empty: BTreeSet<u32>,
     /// Blocks of the usage table that the next check-point writes.
@@ -69,7 +70,7 @@ impl Space {
         Space {
             segments,
             segment_blocks: superblock.segment_blocks,
-            free: BTreeSet::new(),
+            free: FreeSegments::new(superblock.segments),
             empty: BTreeSet::new(),
             dirty: BTreeSet::new(),
             clock: 0,
@@ -94,8 +95,8 @@ impl Space {
     }
 
     /// Free segments.
-    pub(crate) fn free(&self) -> u32 {
-        self.free.len() as u32
+    pub(crate) const fn free(&self) -> u32 {
+        self.free.len()
     }
 
     fn touch(&mut self, segment: u32) -> &mut Segment {
@@ -207,8 +208,7 @@ impl Space {
 
     /// Takes a free segment for a log.
     pub(crate) fn open(&mut self, log: u8) -> Option<u32> {
-        let segment = self.free.range(self.next..).next().or_else(|| self.free.iter().next()).copied()?;
-        self.free.remove(&segment);
+        let segment = self.free.take(self.next)?;
         self.next = segment + 1;
         self.map_segments += u32::from(log == MAP_LOG);
         let clock = self.clock;
@@ -243,8 +243,8 @@ impl Space {
         &mut self.segments[segment as usize].reading
     }
 
-    /// Bytes of the table.
+    /// Bytes of the table, and of the set of free segments.
     pub(crate) const fn memory_bytes(&self) -> usize {
-        self.segments.len() * size_of::<Segment>()
+        self.segments.len() * size_of::<Segment>() + self.free.memory_bytes()
     }
 }

@@ -6,7 +6,7 @@
 use super::summary::Owner;
 use super::{BLOCK, Bad, Bytes, HEADER, Header, get_u32, get_u64, hash, open, put_u64, seal, zeroes};
 
-const MAGIC: [u8; 4] = *b"CHPT";
+pub(crate) const MAGIC: [u8; 4] = *b"CHPT";
 const ROOM: usize = BLOCK - HEADER;
 
 /// Logs that there can be: six for data and nodes, and that of the inode map.

@@ -12,7 +12,7 @@
 use super::{Bad, Bytes, HEADER, Header, expect, get_u32, hash, open, put_u32, seal};
 use crate::call::FileKind;
 
-const MAGIC: [u8; 4] = *b"DIRE";
+pub(crate) const MAGIC: [u8; 4] = *b"DIRE";
 
 /// Slots of a block.
 pub const SLOTS: usize = 126;

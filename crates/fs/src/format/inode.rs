@@ -12,8 +12,8 @@ use ssdlab_base::Nanos;
 use super::{Bad, Bytes, HEADER, Header, LOST, expect, get_u32, get_u64, open, put_u32, put_u64, seal, zeroes};
 use crate::call::{BLOCK_BYTES, FileKind, MOST_FILE_BYTES};
 
-const INODE: [u8; 4] = *b"INOD";
-const INDEX: [u8; 4] = *b"INDX";
+pub(crate) const INODE: [u8; 4] = *b"INOD";
+pub(crate) const INDEX: [u8; 4] = *b"INDX";
 
 /// Blocks that an inode addresses.
 pub const DIRECT: usize = 984;

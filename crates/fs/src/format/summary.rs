@@ -2,7 +2,7 @@
 
 use super::{Bad, Bytes, HEADER, Header, expect, get_u32, open, put_u32, seal, zeroes};
 
-const MAGIC: [u8; 4] = *b"SUMM";
+pub(crate) const MAGIC: [u8; 4] = *b"SUMM";
 
 /// Entries of a block.
 pub const ENTRIES: usize = (super::BLOCK - HEADER) / 8;

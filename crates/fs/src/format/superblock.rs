@@ -2,7 +2,7 @@
 
 use super::{Bad, Bytes, HEADER, Header, expect, get_u32, get_u64, hash, open, put_u32, put_u64, seal, zeroes};
 
-const MAGIC: [u8; 4] = *b"ALFS";
+pub(crate) const MAGIC: [u8; 4] = *b"ALFS";
 
 /// The format that this code writes and reads.
 pub const FORMAT: u32 = 1;

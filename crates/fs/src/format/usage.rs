@@ -2,7 +2,7 @@
 
 use super::{Bad, Bytes, HEADER, Header, expect, get_u32, get_u64, open, put_u32, put_u64, seal, zeroes};
 
-const MAGIC: [u8; 4] = *b"USAG";
+pub(crate) const MAGIC: [u8; 4] = *b"USAG";
 
 /// Entries of a block.
 pub const ENTRIES: usize = (super::BLOCK - HEADER) / 16;

@@ -1,10 +1,15 @@
-//! Application-Managed Flash (`papers/amf`): the device side. AFTL on append-only segments, and the FTLs that it is compared
-//! with. The file systems are not built yet.
+//! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, and ALFS. The file
+//! systems that ALFS is compared with are not built yet.
 //!
-//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at.
+//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `alfs.rs` ALFS on one.
 
+mod alfs;
 mod common;
 mod figure01;
+mod figure02;
+mod figure03;
+mod figure04;
+mod figure05;
 mod figure07;
 mod figure08;
 mod section5;
@@ -25,12 +30,16 @@ pub(super) static PAPER: Paper = Paper {
     files: texts!("papers/amf/" "": "append.toml"),
     drives_are: "FTL",
     published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "figure01.csv"
-        "figure07.csv" "figure08.csv"),
+        "figure04.csv" "figure05.csv" "figure07.csv" "figure08.csv"),
     figures: &[
         &section5::FIGURE,
         &table01::FIGURE,
         &table02::FIGURE,
         &figure01::FIGURE,
+        &figure02::FIGURE,
+        &figure03::FIGURE,
+        &figure04::FIGURE,
+        &figure05::FIGURE,
         &figure07::FIGURE,
         &figure08::FIGURE,
     ],

@@ -1,30 +1,37 @@
-//! Table 1 and section 3.3: the sizes of ALFS's structures, from the capacity and the sizes of entries and blocks.
+//! Table 1 and section 3.3: the sizes of ALFS's structures, of file systems as made.
 
-use super::common::{PAPER, drive_of, of_paper};
+use ssdlab_flash::Contents;
+use ssdlab_fs::format::map;
+use ssdlab_fs::{FileSystem, MakeOptions, Options};
+
+use super::alfs::made;
+use super::common::{PAPER, of_paper};
 use crate::frame::{Content, Drawn, Figure, Label, Made, PaperContext};
 
-/// A sector, the smallest file, and a block of ALFS's (section 3.3).
+/// Bytes of a block of ALFS's (section 3.3).
 const BLOCK: u64 = 4096;
-/// An entry of the inode map: 4 bytes for an inode number, 4 for its location.
-const INODE_ENTRY: u64 = 8;
-/// An entry of TIMB and of the list of TIMB blocks.
-const ENTRY: u64 = 4;
-/// Inode-map segments, by the size of the inode map.
-const SEGMENTS_BY_MAP: u64 = 4;
+/// Bytes of an entry of the inode map: 4 for an inode number, 4 for its location.
+const INODE_ENTRY: u64 = BLOCK / map::ENTRIES as u64;
+/// Bytes of an entry of TIMB and of the list of TIMB blocks.
+const ENTRY: u64 = BLOCK / map::TABLE_ENTRIES as u64;
+
+/// The drives: the experiment's drive, its variant, and what the row is called.
+pub(super) const DRIVES: [(&str, &str, &str); 3] =
+    [("AFTL, 1 TB", "AFTL, 1 TB", "1 TB"), ("AFTL", "AFTL, 512 GB", "512 GB"), ("AFTL, 16 GB", "AFTL", "16 GB")];
 
 const UNIT: &str = "unit";
 const COUNT: &str = "count";
 const SIZE: &str = "size";
 const SHARE: &str = "share of the drive";
 
-/// What follows from a capacity.
+/// What a file system as made says of itself, in bytes and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sizes {
     capacity: u64,
-    /// As many as files of the smallest size fit.
     inodes: u64,
     inode_map: u64,
     inode_map_blocks: u64,
+    /// TIMB in RAM.
     timb: u64,
     timb_blocks: u64,
     /// The list of TIMB blocks in a check-point.
@@ -33,21 +40,20 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(capacity: u64) -> Sizes {
-        let inodes = capacity / BLOCK;
-        let inode_map = inodes * INODE_ENTRY;
-        let inode_map_blocks = inode_map.div_ceil(BLOCK);
-        let timb = inode_map_blocks * ENTRY;
-        let timb_blocks = timb.div_ceil(BLOCK);
+    fn of(fs: &FileSystem) -> Sizes {
+        let superblock = fs.superblock();
+        let (inodes, inode_map_blocks) = (u64::from(superblock.nodes), u64::from(superblock.map_blocks()));
+        let timb_blocks = u64::from(superblock.table_blocks());
+        let segment = u64::from(superblock.segment_blocks) * BLOCK;
         Sizes {
-            capacity,
+            capacity: u64::from(superblock.segments) * segment,
             inodes,
-            inode_map,
+            inode_map: inodes * INODE_ENTRY,
             inode_map_blocks,
-            timb,
+            timb: fs.memory().table_bytes as u64,
             timb_blocks,
             list: timb_blocks * ENTRY,
-            inode_map_segments: inode_map * SEGMENTS_BY_MAP,
+            inode_map_segments: u64::from(superblock.map_segments) * segment,
         }
     }
 
@@ -60,10 +66,9 @@ impl Sizes {
 pub(super) static FIGURE: Figure = Figure {
     id: "table01",
     title: "sizes of ALFS's structures",
-    about: "Computed from the capacity as in section 3.3: an inode for each 4 KB, 8 bytes for an entry of the inode \
-            map, blocks of 4 KB, 4 bytes for an entry of TIMB and of the list of its blocks, inode-map segments of \
-            four times the map. ALFS itself is not built yet, so these are not sizes of running code. KB and GB are of \
-            2^10 and 2^30 bytes.",
+    about: "ALFS is made on drives of AFTL with 1 TB and 512 GB of user capacity, and on the 16 GB of the measurements (15.75 \
+            GB for AFTL). The sizes are those of the file systems: TIMB is the array in memory, counts are blocks of the format. \
+            There is an inode for each 4 KB, rounded up to a power of two. KB and GB are of 2^10 and 2^30 bytes.",
     differs: "Inode-map segments of 8 GB less the 2 GB of the map are 6 GB; the paper's 7 GB does not follow from its \
               own sizes.",
     series: &[UNIT, COUNT, SIZE, SHARE],
@@ -72,8 +77,9 @@ pub(super) static FIGURE: Figure = Figure {
 
 fn draw(context: &PaperContext) -> Made {
     let mut drawn = Drawn::default();
-    for capacity in ["1 TB", "512 GB", "16 GB"] {
-        let sizes = Sizes::of(context.drive(&drive_of("PFTL", capacity))?.flash.geometry.bytes());
+    for (drive, variant, capacity) in DRIVES {
+        let config = context.variant(drive, variant, &[])?;
+        let sizes = Sizes::of(&made(&config, Contents::Nothing, &MakeOptions::default(), &Options::default())?);
         // The paper's values are those of 1 TB.
         let stands_for = if capacity == "1 TB" { PAPER } else { "" };
         let label = |structure| {
@@ -108,16 +114,17 @@ fn draw(context: &PaperContext) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::{Library, Size};
 
     #[test]
-    fn sizes_are_those_of_section_3_3_at_1_tb_and_in_proportion() {
-        let sizes = Sizes::of(1 << 40);
-        assert_eq!((sizes.inodes, sizes.inode_map), (1 << 28, 2 << 30));
-        assert_eq!((sizes.inode_map_blocks, sizes.timb), (524_288, 2 << 20));
-        assert_eq!((sizes.timb_blocks, sizes.list), (512, 2048));
-        assert_eq!((sizes.inode_map_segments, sizes.extra()), (8 << 30, 6 << 30));
-        // A part of a block is a block.
-        let small = Sizes::of(4096 * 513);
-        assert_eq!((small.inode_map_blocks, small.timb, small.timb_blocks, small.list), (2, 8, 1, 4));
+    fn sizes_of_a_file_system_as_made_are_those_of_section_3_3_in_proportion() {
+        let context = PaperContext::open(&super::super::PAPER, &Library::default(), Size::Full).expect("right data");
+        let config = context.variant("AFTL, 16 GB", "AFTL", &[]).expect("a drive");
+        let fs = made(&config, Contents::Nothing, &MakeOptions::default(), &Options::default()).expect("ALFS");
+        let sizes = Sizes::of(&fs);
+        assert_eq!((sizes.inodes, sizes.inode_map), (1 << 22, 32 << 20));
+        assert_eq!((sizes.inode_map_blocks, sizes.timb), (8192, 32 << 10));
+        assert_eq!((sizes.timb_blocks, sizes.list), (8, 32));
+        assert_eq!((sizes.inode_map_segments, sizes.extra()), (128 << 20, 96 << 20));
     }
 }

@@ -1,6 +1,11 @@
 //! Table 2: the RAM of each FTL's tables, as the drives have it.
 
+use ssdlab_flash::Contents;
+use ssdlab_fs::{MakeOptions, Memory, Options};
+
+use super::alfs::made;
 use super::common::{drive_of, of_paper};
+use super::table01::DRIVES;
 use crate::frame::{Column, Content, Drawn, Figure, Measured, PaperContext, Preparation, Reading, Row, Run, own_runs};
 
 /// The FTLs in the order of the table, by the experiment's drives.
@@ -21,6 +26,11 @@ const COLUMNS: [Column<Reading>; 5] = [
 const STATE_TABLES: [&str; 2] = ["segment_state_bytes", "write_pointer_bytes"];
 /// What is no table of the drive's FTL.
 const OTHER: [&str; 2] = ["simulator_bytes", "buffer_bytes"];
+
+/// The file system in the host: all tables but the cache, and of these TIMB and the segments.
+const ALFS: &str = "ALFS";
+const TIMB: &str = "TIMB";
+const SEGMENTS: &str = "segments";
 
 const MIB: f64 = 1_048_576.0;
 
@@ -54,19 +64,45 @@ pub(super) static FIGURE: Figure = Figure {
             capacity (choices.md): those rows are compared. The drives that ship have 512 GB or 1 TB of flash, and \
             their rows follow. The paper does not name its hybrid FTL, so both usual designs stand for it. For 1 TB \
             the text says 62 MB, the table 186. AFTL's map has 4 bytes for a block; each segment also has a byte for \
-            state and generation and 4 for the write pointer. ALFS, in the host, is not built yet.",
+            state and generation and 4 for the write pointer. ALFS, in the host, is made on the drives with this user \
+            capacity: TIMB, the segments (24 bytes each, and a bit), lists and numbers that are free; the cache is not counted.",
     differs: "Our block map also counts the written pages of each block, and our hybrid FTLs keep which page each page \
-              of a log block holds and where it lies; the paper does not say what its maps contain.",
-    series: &[COLUMNS[0].0, COLUMNS[1].0, COLUMNS[2].0, COLUMNS[3].0, COLUMNS[4].0, "ALFS"],
+              of a log block holds and where it lies; the paper does not say what its maps contain, nor which other tables of \
+              F2FS its ALFS has.",
+    series: &[COLUMNS[0].0, COLUMNS[1].0, COLUMNS[2].0, COLUMNS[3].0, COLUMNS[4].0, ALFS, TIMB, SEGMENTS],
     content: Content::Own {
         runs: |context| own_runs(rows(context)),
         draw: |context, outcomes| {
             let mut drawn = Drawn::default();
             drawn.rows(outcomes, &rows(context));
+            if let Err(why) = file_systems(context, &mut drawn) {
+                drawn.remark(why);
+            }
             drawn
         },
     },
 };
+
+/// Rows of ALFS in the host, as made.
+fn file_systems(context: &PaperContext, drawn: &mut Drawn) -> Result<(), String> {
+    for (drive, variant, capacity) in DRIVES.into_iter().rev() {
+        if context.is_quick() && capacity != "16 GB" {
+            continue;
+        }
+        let config = context.variant(drive, variant, &[]).map_err(|error| error.to_string())?;
+        let fs = made(&config, Contents::Nothing, &MakeOptions::default(), &Options::default())?;
+        let memory: Memory = fs.memory();
+        let mib = |bytes: usize| bytes as f64 / MIB;
+        let label = of_paper("prototype", "", &format!("{ALFS}, {capacity}"), "a file system as made");
+        let values = [
+            (ALFS, mib(memory.tables_bytes()), "MB"),
+            (TIMB, mib(memory.table_bytes), "MB"),
+            (SEGMENTS, mib(memory.segment_bytes), "MB"),
+        ];
+        drawn.values(&label, values);
+    }
+    Ok(())
+}
 
 /// The rows by what the capacity is of: what the host has, or the flash of the drive that ships.
 fn rows(context: &PaperContext) -> Vec<Row> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Data, Drive, DriveConfig, Options, Status};
-use ssdlab_flash::{Contents, Flash, Observer, OpKind, Ppn, Resource, Span, UnitId};
+use ssdlab_flash::{Contents, Flash, Geometry, Observer, OpKind, Ppn, Resource, Span, UnitId};
 
 /// What the bytes of a sector begin with; its number follows.
 const MARK: [u8; 8] = *b"sector: ";
@@ -144,7 +144,7 @@ impl Trial {
 
     /// Cuts the power when all is done, and looks at the chips: each sector that lies there, by block and page.
     pub(super) fn places(self) -> Vec<Place> {
-        places(&self.drive.power_cut(), self.page_bytes)
+        marked(&self.drive.power_cut(), self.page_bytes)
     }
 
     /// Cuts the power when all is done, and looks at the chips: each sector that lies there, with its way to the flash,
@@ -158,7 +158,7 @@ impl Trial {
         let spans = spans.0.lock().unwrap_or_else(PoisonError::into_inner);
         let geometry = flash.geometry();
         let of = |place: &Place| -> Result<Sent, String> {
-            let ppn = place.ppn(&flash);
+            let ppn = place.ppn(geometry);
             let find = |on_channel: bool| {
                 let is_one = |span: &&Span| {
                     let channel = matches!(span.resource, Resource::Channel(_));
@@ -179,46 +179,47 @@ impl Trial {
                 programmed: find(false).ok_or_else(missing)?,
             })
         };
-        let mut all = places(&flash, page_bytes).iter().map(of).collect::<Result<Vec<Sent>, String>>()?;
+        let mut all = marked(&flash, page_bytes).iter().map(of).collect::<Result<Vec<Sent>, String>>()?;
         all.sort_by_key(|one| (one.sent, one.place.channel));
         Ok(all)
     }
 }
 
 impl Place {
-    fn ppn(&self, flash: &Flash) -> Ppn {
-        let geometry = flash.geometry();
+    /// Its page.
+    pub(super) fn ppn(&self, geometry: &Geometry) -> Ppn {
         let ways = geometry.chips_per_channel * geometry.dies_per_chip * geometry.planes_per_die;
         let plane = self.channel * ways + self.way;
         Ppn((plane * geometry.blocks_per_plane + self.block) * geometry.pages_per_block + self.page)
     }
 }
 
-/// Every page of the chips that holds a sector of ours.
-fn places(flash: &Flash, page_bytes: u32) -> Vec<Place> {
+/// Every page of the chips that holds a sector of a trial.
+fn marked(flash: &Flash, page_bytes: u32) -> Vec<Place> {
+    let of = |(place, bytes): (Place, Vec<u8>)| {
+        let mut sector = [0; 8];
+        sector.copy_from_slice(&bytes[8..16]);
+        (bytes[..8] == MARK).then_some(Place { sector: u64::from_le_bytes(sector), ..place })
+    };
+    pages(flash, page_bytes).into_iter().filter_map(of).collect()
+}
+
+/// Every programmed page of chips that keep bytes, with its bytes; which sector it holds is not known.
+pub(super) fn pages(flash: &Flash, page_bytes: u32) -> Vec<(Place, Vec<u8>)> {
     let geometry = flash.geometry();
     let ways = geometry.chips_per_channel * geometry.dies_per_chip * geometry.planes_per_die;
-    let mut places = Vec::new();
+    let mut pages = Vec::new();
     for (number, block) in (0..).zip(flash.blocks.all()) {
         let (plane, block_in_plane) = (number / geometry.blocks_per_plane, number % geometry.blocks_per_plane);
         for page in 0..block.programmed {
             let mut bytes = vec![0; page_bytes as usize];
-            let unit = UnitId(number * geometry.pages_per_block + page);
-            if !flash.store.read(unit, 0, &mut bytes) || bytes[..8] != MARK {
-                continue;
+            if flash.store.read(UnitId(number * geometry.pages_per_block + page), 0, &mut bytes) {
+                let (channel, way) = (plane / ways, plane % ways);
+                pages.push((Place { sector: 0, channel, way, block: block_in_plane, page }, bytes));
             }
-            let mut sector = [0; 8];
-            sector.copy_from_slice(&bytes[8..16]);
-            places.push(Place {
-                sector: u64::from_le_bytes(sector),
-                channel: plane / ways,
-                way: plane % ways,
-                block: block_in_plane,
-                page,
-            });
         }
     }
-    places
+    pages
 }
 
 #[cfg(test)]
