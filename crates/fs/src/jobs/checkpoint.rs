@@ -214,6 +214,7 @@ impl FileSystem {
         let (unit, cell) = (self.core.superblock.unit_blocks, self.core.cell);
         self.core.metrics.checkpoint_blocks += blocks.len() as u64;
         let count = (blocks.len() as u32).next_multiple_of(unit);
+        self.core.metrics.padding_blocks += u64::from(count) - blocks.len() as u64;
         let first = self.checkpoints.segment * self.core.superblock.segment_blocks + self.checkpoints.block;
         self.checkpoints.block += count;
         let mut sent = 0;
