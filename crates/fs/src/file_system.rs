@@ -488,6 +488,7 @@ impl FileSystem {
         let Work::Call(inner) = &mut calling else { return };
         let is_first = self.tasks.get_mut(task).pins.is_empty();
         let effect = self.core.take_effect(&inner.call);
+        let is_read = matches!(inner.call, Call::Read { .. });
         let read = match inner.call {
             Call::Read { file, offset, length, is_direct: false } => Some((file.number, offset, length)),
             _ => None,
@@ -520,7 +521,7 @@ impl FileSystem {
                 }
             }
             Err(Stop::Missing(needs)) => {
-                if read.is_some() {
+                if is_read {
                     let is_page = |need: &&crate::core::Need| matches!(need.key.of(), Of::Page { .. });
                     self.core.metrics.missed_blocks += needs.iter().filter(is_page).count() as u64;
                 }

@@ -166,7 +166,10 @@ impl FileSystem {
         looks.end()?;
         self.core.metrics.checkpoints += 1;
         match self.core.encode_metadata(&victims) {
-            Ok(leaving) => self.checkpoints.leaving = leaving,
+            Ok(leaving) => {
+                self.end_cleaning_of(&leaving);
+                self.checkpoints.leaving = leaving;
+            }
             Err(_) => {
                 self.core.set_read_only("no free segment is left for a check-point".to_string());
                 self.checkpoints.step = Step::Idle;
@@ -293,7 +296,10 @@ impl FileSystem {
     /// A TRIM of segments has ended.
     pub(crate) fn trim_ended(&mut self, first: u32, count: u32) {
         self.checkpoints.trims -= 1;
-        (first..first + count).for_each(|segment| self.core.space.set_free(segment));
+        for segment in first..first + count {
+            self.core.forget_summary(segment);
+            self.core.space.set_free(segment);
+        }
         self.room_may_have_come();
     }
 }

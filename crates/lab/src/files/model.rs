@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use ssdlab_fs::call::MOST_BYTES;
 use ssdlab_fs::{Answer, Call, Content, Errno, FileId, FileKind, FileSystem, ROOT, Reply};
 
@@ -42,6 +42,8 @@ enum Node {
 #[derive(Debug)]
 pub(super) struct Model {
     nodes: FxHashMap<FileId, Node>,
+    /// What any file or directory has been called.
+    given: FxHashSet<FileId>,
     /// Calls without an answer, by tag.
     sent: FxHashMap<u32, Call>,
     /// Answered, by their place in the order; those before have not all been answered.
@@ -91,6 +93,7 @@ impl Model {
     pub(super) fn new() -> Model {
         Model {
             nodes: FxHashMap::from_iter([(ROOT, Node::Directory(BTreeMap::new()))]),
+            given: FxHashSet::from_iter([ROOT]),
             sent: FxHashMap::default(),
             ended: BTreeMap::new(),
             next: 0,
@@ -177,8 +180,9 @@ impl Model {
                 let Ok(Reply::Found(made)) = result else { return same(Ok("a new file")) };
                 let is_file = matches!(call, Call::Create { .. });
                 let node = if is_file { Node::File(File::default()) } else { Node::Directory(BTreeMap::new()) };
-                if self.nodes.insert(made.file, node).is_some() {
-                    return Err(format!("it is called {}, and so is another that is there", made.file));
+                self.nodes.insert(made.file, node);
+                if !self.given.insert(made.file) {
+                    return Err(format!("it is called {}, as another is or was", made.file));
                 }
                 if let Some(Node::Directory(names)) = self.nodes.get_mut(directory) {
                     names.insert(name.clone(), made.file);

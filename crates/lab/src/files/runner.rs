@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 use ssdlab_base::Nanos;
 use ssdlab_fs::{Answer, Call, Errno, FileId, FileSystem, Reply};
 
-use super::calls::{Next, Way, Work, verb};
+use super::calls::{Next, Work, verb};
 use super::counts::CallCounts;
 use super::error::FilesError;
 use super::host_time::HostTime;

@@ -264,7 +264,7 @@ fn every_key_of_a_file_run_is_documented() {
     let mut missing = Vec::new();
     let mut look = |value: &serde_json::Value, at: &str| {
         for (key, _) in value.as_object().into_iter().flatten() {
-            let is_named = [format!("`{key}`"), format!("`{at}.{key}`"), format!(".{key}`")];
+            let is_named = [format!("`{key}`"), format!("`{at}.{key}`"), format!(".{key}`"), format!("`{key}.")];
             if at != "file_system.keys" && !is_named.iter().any(|name| section.contains(name.as_str())) {
                 missing.push(format!("{at}.{key}"));
             }
