@@ -85,7 +85,33 @@ def run(name, device, workload, *options, sets=(), count=12000, precondition="fi
     return name, [*arguments, *options]
 
 
+def files(name, *options, used=0.78, sets=()):
+    """A file run on a small drive of append-only segments, 64 MB at a time."""
+    device = "amf-16g-aftl"
+    arguments = ["files", *options, "--device", device, "--fs", "alfs", "--fs-set", "cache=4m", "--json"]
+    for value in [*small(device, blocks=64, used=used), *sets]:
+        arguments += ["--device-set", value]
+    return f"files/{name}", arguments
+
+
+def file_runs():
+    few = ("--set", "files=300", "--set", "mean_size=64k", "--threads", "8", "--operations", "6000")
+    for personality in ("fileserver", "varmail", "webproxy", "webserver"):
+        yield files(personality, personality, *few)
+    hadoop = ("--set", "files=24", "--set", "mean_size=1m", "--set", "append_size=8k", "--threads", "2", "--operations", "400")
+    for personality in ("dfsio", "terasort", "wordcount"):
+        logs = () if personality == "dfsio" else ("--set", "log_files=4")
+        yield files(personality, personality, *hadoop, *logs)
+    postmark = ("--set", "files=400", "--set", "size_low=4k", "--set", "size_high=128k", "--set", "transactions=4000")
+    yield files("postmark", "postmark", *postmark)
+    yield files("cold", "webserver", *few, "--cold")
+    yield files("direct", "fileserver", *few, "--direct")
+    yield files("verify", "fileserver", *few, "--verify")
+    yield files("jobs", "--jobs", "tests/results/files.fio")
+
+
 def runs():
+    yield from file_runs()
     devices = sorted(path.stem for path in (ROOT / "devices").glob("*.toml"))
     for device in devices:
         workload = ZONED if design(device) == "aftl-zoned" else OVERWRITES
@@ -157,14 +183,27 @@ def flatten(value, name, into):
         into[name] = value
 
 
+# What counts of the file system of a file run: all but its keys and its way over time.
+NOT_KEPT = ("keys", "kind", "timeline", "capacity")
+
+
+def measured(result):
+    """The entries of a result that count, each with what is kept of it."""
+    for device in result.get("devices", result.get("drives", ())):
+        yield {key: device[key] for key in KEPT if key in device}
+    if system := result.get("file_system"):
+        yield {f"fs.{key}": value for key, value in system.items() if key not in NOT_KEPT}
+        yield {f"files.{key}": result[key] for key in ("seconds", "operations", "turns", "skipped", "by_operation")}
+
+
 def measure(binary, name, arguments, cache):
     environment = dict(os.environ, SSDLAB_CACHE=cache)
     done = subprocess.run([binary, *arguments], cwd=ROOT, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         return f"exit code {done.returncode}: {done.stderr.strip()}\n  {' '.join(arguments)}"
     kept = {}
-    for device in json.loads(done.stdout)["devices"]:
-        flatten({key: device[key] for key in KEPT if key in device}, "", kept)
+    for entry in measured(json.loads(done.stdout)):
+        flatten(entry, "", kept)
     return kept
 
 

@@ -184,7 +184,7 @@ class Tables:
 
     def drive(self):
         """The keys of a drive."""
-        return [key for key in self.keys if not key.name.startswith("host.")]
+        return [key for key in self.keys if not key.name.startswith(("host.", "fs.", "host-time."))]
 
     def of_layer(self, kind):
         """The keys that only layers of a kind have."""

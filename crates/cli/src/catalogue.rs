@@ -7,6 +7,7 @@ use ssdlab_base::closest;
 use ssdlab_device::description::{self, Group};
 use ssdlab_device::{design_commands, registered};
 use ssdlab_host::Host;
+use ssdlab_lab::files::HOST_TIME_KEYS;
 use ssdlab_workload::{files, model};
 
 use crate::args::List;
@@ -22,7 +23,7 @@ struct Design {
     /// The command set that a design of drives has.
     #[serde(skip_serializing_if = "Option::is_none")]
     commands: Option<&'static str>,
-    /// The command sets of which a layer needs one of the drive below it.
+    /// The command sets of which a layer, or a file system, needs one of the drive below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     needs: Vec<&'static str>,
     /// The least and the most devices that a layer stands on.
@@ -34,6 +35,8 @@ struct Design {
 const WIDTH: usize = 110;
 /// The section of the keys of a host's description.
 const HOST: &str = "host";
+/// The section of the keys of host time.
+const HOST_TIME: &str = "host-time";
 /// A workload that is named after what it does, as an example, and what its parts are.
 const MICRO: &str = "micro:4KiB-RD-100%-W-Y";
 const MICRO_SUMMARY: &str = "a micro-benchmark by its name: bytes of a request, RD (random) or SQ (sequential), percent of writes, \
@@ -53,7 +56,13 @@ fn keys(args: &List, section: &str) -> Result<(), Failure> {
     }
     let mut groups = description::groups(description::KEYS);
     groups.extend(description::groups(ssdlab_host::KEYS).into_iter().map(|group| group.below(HOST)));
-    let sections: Vec<String> = groups.iter().map(|group| group.section.clone()).collect();
+    for kind in ssdlab_fs::kinds::KINDS {
+        let section = format!("fs.{}", kind.name);
+        groups.extend(description::groups(kind.keys).into_iter().map(|group| group.below(&section)));
+    }
+    groups.extend(description::groups(HOST_TIME_KEYS).into_iter().map(|group| group.below(HOST_TIME)));
+    let mut sections: Vec<String> = groups.iter().map(|group| group.section.clone()).collect();
+    sections.push("fs".to_string());
     let below = format!("{section}.");
     groups.retain(|group| section.is_empty() || group.section == section || group.section.starts_with(&below));
     if groups.is_empty() {
@@ -100,6 +109,10 @@ pub(crate) fn list(args: &List) -> Result<(), Failure> {
         needs: commands_below(kind.name),
         devices: Some(kind.devices),
         ..design("host.layer", kind.name, kind.summary)
+    }));
+    designs.extend(ssdlab_fs::kinds::KINDS.iter().map(|kind| Design {
+        needs: kind.command_set.iter().map(|set| set.name).collect(),
+        ..design("fs", kind.name, kind.summary)
     }));
     designs.extend(model::shipped().iter().map(|(name, summary)| design("workload.model", name, summary)));
     designs.push(design("workload", MICRO, MICRO_SUMMARY));

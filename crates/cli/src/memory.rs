@@ -141,6 +141,9 @@ fn named(part: Part) -> String {
         Part::Workload => "tables of the workload".to_string(),
         Part::Slowest(requests) => format!("the {requests} slowest requests"),
         Part::Timeline => "the timeline".to_string(),
+        Part::Cache => "the cache of the file system".to_string(),
+        Part::Metadata => "its metadata".to_string(),
+        Part::Check => "the check at its end".to_string(),
     }
 }
 
@@ -153,6 +156,9 @@ fn less(part: Part, rest: u64) -> String {
         Part::Workload => "fewer jobs, a lower iodepth, or larger zones take less".to_string(),
         Part::Slowest(_) => "fewer of the slowest requests (--slowest) take less".to_string(),
         Part::Timeline => format!("without --timeline-interval it takes {rest}"),
+        Part::Cache => "a smaller cache (--fs-set cache=...) takes less".to_string(),
+        Part::Metadata => "fewer or smaller files take less".to_string(),
+        Part::Check => format!("with --no-check it takes {rest}"),
     }
 }
 

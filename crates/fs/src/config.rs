@@ -143,6 +143,29 @@ impl Options {
     }
 }
 
+/// Every key with its value, as a description writes it.
+pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, String)> {
+    let number = |name: &str| match name {
+        "logs" => make.logs.into(),
+        "over_provisioning" => make.over_provisioning.into(),
+        "map_factor" => make.map_factor.into(),
+        "cache" => options.cache,
+        "dirty_background" => options.dirty_background.into(),
+        "dirty_limit" => options.dirty_limit.into(),
+        "dirty_expiry" => options.dirty_expiry.0,
+        "dirty_period" => options.dirty_period.0,
+        "read_ahead" => options.read_ahead,
+        "checkpoint_period" => options.checkpoint_period.0,
+        "cleaning_period" => options.cleaning_period.0,
+        other => panic!("the key {other} has a value"),
+    };
+    let text = |key: &Key| {
+        let value = key.kind.toml(number(key.name).into());
+        value.as_str().map_or_else(|| value.to_string(), str::to_string)
+    };
+    KEYS.iter().map(|key| (key.name, text(key))).collect()
+}
+
 /// Reads the keys from a section of a description that has them all, or some.
 ///
 /// # Errors

@@ -25,7 +25,7 @@ use crate::jobs::checkpoint::Checkpoints;
 use crate::jobs::cleaning::CleanStep;
 use crate::jobs::loads::Loads;
 use crate::jobs::stages::Effect;
-use crate::metrics::{Memory, Metrics};
+use crate::metrics::{Levels, Memory, Metrics, Shape};
 use crate::tasks::{Calling, Stage, Task, Work};
 
 /// What a command below was sent for.
@@ -115,10 +115,14 @@ impl FileSystem {
             done: Vec::new(),
         };
         system.core.now = system.below.now();
-        system.checkpoint_at = system.after(system.core.options.checkpoint_period);
-        system.expire_at = system.after(system.core.options.dirty_period);
-        system.clean_at = system.after(system.core.options.cleaning_period);
+        system.set_timers();
         system
+    }
+
+    fn set_timers(&mut self) {
+        self.checkpoint_at = self.after(self.core.options.checkpoint_period);
+        self.expire_at = self.after(self.core.options.dirty_period);
+        self.clean_at = self.after(self.core.options.cleaning_period);
     }
 
     /// Takes a call now.
@@ -180,8 +184,9 @@ impl FileSystem {
 
     /// What it did.
     pub fn metrics(&self) -> Metrics {
-        let logs = &self.core.logs;
-        Metrics { summary_blocks: logs.summary_blocks, padding_blocks: logs.padding_blocks, ..self.core.metrics }
+        let (logs, own) = (&self.core.logs, self.core.metrics);
+        let padding_blocks = own.padding_blocks + logs.padding_blocks;
+        Metrics { summary_blocks: logs.summary_blocks, padding_blocks, ..own }
     }
 
     /// Counters begin anew.
@@ -193,6 +198,55 @@ impl FileSystem {
     /// What was decided when it was made.
     pub fn superblock(&self) -> &Superblock {
         &self.core.superblock
+    }
+
+    /// Counters and virtual time begin anew, here and in the device.
+    ///
+    /// # Panics
+    /// Something is in flight, or a file has dirty blocks: [`Call::Sync`] and [`settle`](FileSystem::settle) come before.
+    pub fn reset_statistics(&mut self) {
+        assert!(self.tasks.is_empty() && self.below.is_idle(), "nothing is in flight when statistics begin anew");
+        assert!(self.core.dirty_files.is_empty(), "no file has dirty blocks when time begins anew");
+        self.reset_metrics();
+        self.below.reset_statistics();
+        self.core.now = self.below.now();
+        self.expired = None;
+        self.set_timers();
+    }
+
+    /// Runs until every call has its answer, no job is at work, and nothing is in flight in the device. Timers wait.
+    pub fn settle(&mut self) {
+        self.run_all();
+    }
+
+    /// Whether every call has its answer, no job is at work, and nothing is in flight in the device.
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.checkpoints.is_idle() && self.below.is_idle()
+    }
+
+    /// What it is made of.
+    pub fn shape(&self) -> Shape {
+        let superblock = &self.core.superblock;
+        Shape {
+            segments: superblock.segments,
+            segment_blocks: superblock.segment_blocks,
+            data_blocks: superblock.data_blocks(),
+            map_segments: superblock.map_segments,
+            user_blocks: superblock.user_blocks,
+            nodes: superblock.nodes,
+        }
+    }
+
+    /// What it has now.
+    pub fn levels(&self) -> Levels {
+        let core = &self.core;
+        Levels {
+            cached_blocks: core.cache.len() as u64,
+            dirty_blocks: core.dirty_pages as u64,
+            dirty_metadata_blocks: core.dirty_metadata() as u64,
+            free_segments: core.space.free().into(),
+            valid_blocks: core.space.used,
+        }
     }
 
     /// RAM by table.
@@ -278,7 +332,7 @@ impl FileSystem {
 
     /// Runs until no task is left and nothing is on its way.
     fn run_all(&mut self) {
-        while !self.tasks.is_empty() || !self.checkpoints.is_idle() || !self.below.is_idle() {
+        while !self.is_idle() {
             if !self.step_below(Nanos::MAX) {
                 break;
             }
@@ -442,6 +496,7 @@ impl FileSystem {
         let Work::Call(inner) = &mut calling else { return };
         let is_first = self.tasks.get_mut(task).pins.is_empty();
         let effect = self.core.take_effect(&inner.call);
+        let is_read = matches!(inner.call, Call::Read { .. });
         let read = match inner.call {
             Call::Read { file, offset, length, is_direct: false } => Some((file.number, offset, length)),
             _ => None,
@@ -474,7 +529,7 @@ impl FileSystem {
                 }
             }
             Err(Stop::Missing(needs)) => {
-                if read.is_some() {
+                if is_read {
                     let is_page = |need: &&crate::core::Need| matches!(need.key.of(), Of::Page { .. });
                     self.core.metrics.missed_blocks += needs.iter().filter(is_page).count() as u64;
                 }

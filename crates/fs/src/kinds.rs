@@ -44,12 +44,27 @@ impl FileSystemKind {
     /// # Errors
     /// Everything that is wrong: key, what was found and what was expected.
     pub fn read(&self, text: &str, file: &str) -> Result<(MakeOptions, Options), DescriptionError> {
-        let tree = Tree::parse(text, file)?;
+        self.read_tree(&Tree::parse(text, file)?)
+    }
+
+    /// Reads its keys from overrides `key=value` that the option `option` gave.
+    ///
+    /// # Errors
+    /// Everything that is wrong: override, what was found and what was expected.
+    pub fn read_overrides(
+        &self,
+        overrides: &[String],
+        option: &'static str,
+    ) -> Result<(MakeOptions, Options), DescriptionError> {
+        self.read_tree(&Tree::of_overrides(overrides, option, self.keys)?)
+    }
+
+    fn read_tree(&self, tree: &Tree) -> Result<(MakeOptions, Options), DescriptionError> {
         let mut errors = Errors::default();
-        let section = Section::root(&tree, self.keys);
+        let section = Section::root(tree, self.keys);
         section.check(&mut errors);
         let read = errors.keep(config::read(&section));
-        errors.told(&tree)?;
+        errors.told(tree)?;
         Ok(read.unwrap_or_default())
     }
 }

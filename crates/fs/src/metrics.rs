@@ -5,6 +5,12 @@ use crate::core::log::Kind;
 /// Counters of a file system since it was mounted, or since they were reset. Bytes are 4,096 times the blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metrics {
+    /// Blocks of files that calls wrote to, each once for each call.
+    pub written_blocks: u64,
+    /// Times that a block of a file became dirty, by a call or by cleaning. A call that writes a dirty block adds nothing.
+    pub dirtied_blocks: u64,
+    /// Dirty blocks of files that were deleted before they were written.
+    pub dropped_blocks: u64,
     /// Blocks of files that were written, without those that cleaning moved.
     pub data_blocks: u64,
     /// Blocks of files that cleaning moved.
@@ -77,6 +83,38 @@ impl Metrics {
             Kind::Usage => self.usage_blocks += blocks,
         }
     }
+}
+
+/// What a file system is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Segments of the device.
+    pub segments: u32,
+    /// Blocks of a segment.
+    pub segment_blocks: u32,
+    /// Blocks of a segment before its summary.
+    pub data_blocks: u32,
+    /// Segments of the inode map.
+    pub map_segments: u32,
+    /// Blocks for data and nodes.
+    pub user_blocks: u32,
+    /// Inodes and index blocks that there can be.
+    pub nodes: u32,
+}
+
+/// What a file system has at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// Blocks in the cache.
+    pub cached_blocks: u64,
+    /// Dirty blocks of files.
+    pub dirty_blocks: u64,
+    /// Dirty nodes and blocks of directories.
+    pub dirty_metadata_blocks: u64,
+    /// Free segments.
+    pub free_segments: u64,
+    /// Valid blocks of data and nodes on the drive.
+    pub valid_blocks: u64,
 }
 
 /// RAM of a file system, by table.

@@ -36,9 +36,9 @@ use crate::timeline::Axis;
 use crate::verify::{self, Verified, Verifier};
 use crate::warnings::{Circumstances, FreeSpace};
 
-use stack::Stack;
 pub use stack::StackRefused;
-pub(crate) use stack::seen_by_workloads;
+pub(crate) use stack::{Stack, fresh, seen_by_workloads};
+pub(crate) use summary::{Before, below_file_system};
 
 mod parts;
 mod side_by_side;
@@ -442,7 +442,6 @@ fn run_drive(
         Sent::Divided(divided) => divided.into_subtests(),
     };
     let measured = summary::Measured {
-        stack,
         recorder,
         breakdown,
         ended,
@@ -471,7 +470,7 @@ fn run_drive(
     };
     // Closed forms know nothing of what a host makes of a workload, nor of collection of a design's own.
     let uniform = experiment.host.is_none() && collects_by_policy && experiment.workload.is_uniform_overwrites(config);
-    Ok(Some(summary::summarise(dut, measured, uniform, experiment.seed)))
+    Ok(Some(summary::summarise(dut, &mut stack, measured, uniform, experiment.seed)))
 }
 
 /// The run through a host, a verifier, or both.

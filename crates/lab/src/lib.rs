@@ -5,6 +5,7 @@
 //!                     |                |                                                +-- output  result.json, CSV, Parquet
 //!                     |                +-- precondition, snapshot: the drive's state    +-- report  report.html
 //!                     +-- replay: the loop, with checks
+//!   a personality or jobs, a file system above the device under test --files::run_files--> DeviceFilesResult
 //! ```
 //!
 //! This crate drives [`ssdlab_device::Drive`]s and reads their counters; it decides nothing about them. It promises
@@ -17,6 +18,7 @@ pub mod conclusions;
 pub mod datasheet;
 mod date;
 pub mod experiment;
+pub mod files;
 mod headline;
 mod jobs;
 mod latency;

@@ -34,6 +34,12 @@ pub enum Part {
     Slowest(u32),
     /// A timeline with intervals that were asked for.
     Timeline,
+    /// Entries of a file system's cache, beside what they hold.
+    Cache,
+    /// Metadata of a file system, in its cache and on a drive that keeps no bytes.
+    Metadata,
+    /// The check of a file system.
+    Check,
 }
 
 /// Memory of one drive's run at most, in bytes.

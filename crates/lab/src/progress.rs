@@ -13,6 +13,8 @@ pub enum Phase {
     Preconditioning,
     /// Keeping the aged drive for the next run.
     Save,
+    /// Making the files of a file run; in bytes.
+    Prepare,
     /// The measured run; in requests.
     Run,
 }
@@ -25,13 +27,14 @@ impl Phase {
             Phase::Fill => "filling",
             Phase::Preconditioning => "preconditioning",
             Phase::Save => "saving",
+            Phase::Prepare => "making files",
             Phase::Run => "running",
         }
     }
 
     /// What the phase counts.
     pub const fn counts_bytes(self) -> bool {
-        matches!(self, Phase::Fill | Phase::Preconditioning)
+        matches!(self, Phase::Fill | Phase::Preconditioning | Phase::Prepare)
     }
 
     /// Whether the phase may be over before its total is reached.

@@ -242,8 +242,23 @@ impl Recorder {
         self.occupancy_until = now;
     }
 
+    /// When the device is to be stopped for [`Recorder::tick_if_due`].
+    pub(crate) fn next_tick_ns(&self) -> u64 {
+        self.sampler.next_tick_ns()
+    }
+
+    /// Closes an interval of the timeline if it is over.
     #[inline]
-    fn submitted(&mut self, request: &Request) {
+    pub(crate) fn tick_if_due(&mut self, now: Nanos, counters: impl FnOnce() -> Counters) {
+        if self.sampler.due(now.0) {
+            let counters = self.of_workload(&counters());
+            self.sampler.tick(now.0, &counters);
+        }
+    }
+
+    /// A request is sent.
+    #[inline]
+    pub(crate) fn submitted(&mut self, request: &Request) {
         self.occupy_until(request.at.0);
         self.outstanding += 1;
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
@@ -256,8 +271,9 @@ impl Recorder {
         self.digest = self.digest.wrapping_add(mixed ^ mixed >> 32);
     }
 
+    /// A request has completed.
     #[inline]
-    fn completed(&mut self, completion: &Completion) {
+    pub(crate) fn completed(&mut self, completion: &Completion) {
         self.occupy_until(completion.at.0);
         self.outstanding = self.outstanding.saturating_sub(1);
         let class = completion.op.class();
@@ -352,7 +368,7 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
             return Ok(if finished { Ended::Done } else { Ended::Stopped });
         }
 
-        let until = Nanos(wake.0.min(recorder.sampler.next_tick_ns()));
+        let until = Nanos(wake.0.min(recorder.next_tick_ns()));
         if !target.run_to_completion(until) {
             if wake == Nanos::MAX && target.next_event().is_none() {
                 // Nothing will ever happen: the ends of the timeline's intervals alone must not keep the loop alive.
@@ -383,10 +399,7 @@ pub fn replay<T: BlockDevice + Administration + ?Sized>(
             }
             workload.completed(now, completion.tag);
         }
-        if recorder.sampler.due(now.0) {
-            let counters = recorder.of_workload(&target.counters());
-            recorder.sampler.tick(now.0, &counters);
-        }
+        recorder.tick_if_due(now, || target.counters());
     }
 }
 

@@ -121,8 +121,116 @@ fn what_ships_is_listed_with_its_papers() {
     let bench = Bench::new();
     let done = bench.ssdlab(&["files", "--list"]);
     assert_eq!(done.status, 0);
-    for name in ["fileserver", "postmark", "randomwrite", "varmail", "webproxy", "webserver"] {
+    for name in ["dfsio", "fileserver", "postmark", "terasort", "varmail", "webserver", "wordcount"] {
         assert!(done.stdout.lines().any(|line| line.starts_with(name)), "{name}: {}", done.stdout);
     }
     assert!(done.stdout.contains("--set paper=waflash"));
+}
+
+/// A drive of 160 segments of 512 KB that takes appends alone.
+const SEGMENTS: &str = r#"
+name = "segments"
+[flash]
+channels = 2
+chips_per_channel = 2
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = 168
+pages_per_block = 32
+page_size = "4k"
+timing = { read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }
+[capacity]
+user = "80m"
+[interface]
+kind = "nvme"
+queues = 1
+queue_depth = 64
+[ftl]
+design = "aftl"
+segment_levels = "ways"
+"#;
+
+const ON_DRIVE: [&str; 8] = ["files", "varmail", "--device", "seg.toml", "--fs", "alfs", "--operations", "500"];
+
+fn with_drive() -> Bench {
+    let bench = Bench::new();
+    bench.write("seg.toml", SEGMENTS);
+    bench
+}
+
+#[test]
+fn a_run_on_a_simulated_drive_prints_and_writes_what_the_file_system_did() {
+    let bench = with_drive();
+    let done = bench.succeeds(&with(&with(&ON_DRIVE, &SMALL), &["--verify", "--out", "results"]));
+    assert!(done.stdout.starts_with("on alfs on segments: varmail, 2 threads, seed 1\n"), "{}", done.stdout);
+    for part in ["written to the drive", "write amplification", "check-points", "host time", "invariants hold"] {
+        assert!(done.stdout.contains(part), "'{part}' is missing in:\n{}", done.stdout);
+    }
+    let result: serde_json::Value = serde_json::from_str(&bench.read("results/files.json")).expect("JSON");
+    let fs = &result["file_system"];
+    assert_eq!(
+        (&fs["kind"], &fs["keys"]["cache"], &result["operations"]),
+        (&"alfs".into(), &"1536m".into(), &500.into())
+    );
+    assert_eq!(result["drives"][0]["name"], "segments");
+    assert!(result.get("directory").is_none());
+    let again = bench.succeeds(&with(&with(&ON_DRIVE, &SMALL), &["--verify", "--json"]));
+    let again: serde_json::Value = serde_json::from_str(&again.stdout).expect("JSON");
+    for key in ["file_system", "by_operation", "checks", "seconds"] {
+        assert_eq!(again[key], result[key], "{key}");
+    }
+}
+
+#[test]
+fn jobs_run_on_files_of_a_simulated_drive() {
+    let bench = with_drive();
+    bench.write("jobs.fio", "[w]\nrw=randwrite\nbs=4k\nsize=4m\nnumjobs=2\nfsync=64\n[r]\nrw=read\nbs=64k\nsize=8m\n");
+    let command = ["files", "--jobs", "jobs.fio", "--device", "seg.toml", "--fs", "alfs", "--json"];
+    let done = bench.succeeds(&command);
+    let result: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let jobs: Vec<_> = result["jobs"].as_array().expect("jobs").iter().map(|job| job["name"].clone()).collect();
+    assert_eq!(jobs, ["w", "r"]);
+    assert_eq!((&result["bytes_written"], &result["bytes_read"]), (&(8 << 20).into(), &(8 << 20).into()));
+    bench.write("trims.fio", "[t]\nrw=randtrim\nsize=4m\n");
+    let command = ["files", "--jobs", "trims.fio", "--device", "seg.toml", "--fs", "alfs"];
+    bench.refuses(&command, &["trims.fio:2", "a file takes no trims"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_run_on_a_drive_is_said_with_what_was_expected() {
+    let bench = with_drive();
+    bench.write("append.toml", "[[layer]]\nkind = \"append\"\n");
+    let base = with(&ON_DRIVE, &SMALL);
+    let refuses = |more: &[&str], parts: &[&str]| drop(bench.refuses(&with(&base, more), parts));
+    refuses(&["--keep"], &["--keep is for --dir"]);
+    refuses(&["--nonempty"], &["--nonempty is for --dir"]);
+    refuses(&["--fs-set", "cach=3m"], &["--fs-set 'cach=3m'", "did you mean 'cache'?"]);
+    refuses(&["--fs-set", "cache=16k"], &["--fs-set 'cache=16k'", "cache", "at least 64k"]);
+    refuses(&["--host-time", "cal=3us"], &["--host-time 'cal=3us'", "did you mean 'call'?"]);
+    refuses(&["--host", "append.toml"], &["expected a drive of the command set segments", "leave out --host"]);
+    refuses(
+        &["--device-set", "capacity.user=10m"],
+        &["found 20 segments", "expected at least ", "hint: take a drive with "],
+    );
+    refuses(&["--set", "files=100000"], &["the files need", "hint: for example --set files=1000"]);
+    refuses(&["--memory", "1m"], &["more than the limit", "--memory 1m"]);
+    let tiny = ["files", "varmail", "--device", "tiny.toml", "--fs", "alfs"];
+    bench.refuses(&tiny, &["tiny", "expected a drive of the command set segments"]);
+    bench.refuses(
+        &["files", "varmail", "--device", "seg.toml", "--fs", "ext9"],
+        &["found the file system 'ext9', expected alfs"],
+    );
+    bench.refuses(&["files", "varmail", "--device", "seg.toml"], &["--fs"]);
+    bench.refuses(&["files", "varmail", "--device", "seg.toml", "--fs", "alfs", "--dir", "d"], &["--dir"]);
+}
+
+#[test]
+fn kinds_of_file_systems_are_listed_with_their_keys() {
+    let bench = Bench::new();
+    let lines = bench.succeeds(&["list"]).stdout;
+    assert!(lines.lines().any(|line| line.split_whitespace().take(2).eq(["fs", "alfs"])), "{lines}");
+    let keys = bench.succeeds(&["list", "--keys", "fs"]).stdout;
+    assert!(keys.lines().any(|line| line == "  fs.alfs.cache"), "{keys}");
+    let keys = bench.succeeds(&["list", "--keys", "host-time"]).stdout;
+    assert!(keys.lines().any(|line| line == "  host-time.call"), "{keys}");
 }

@@ -82,6 +82,20 @@ impl Tree {
         }
     }
 
+    /// Overrides `key=value` alone, which `option` gave, of a description with these keys.
+    ///
+    /// # Errors
+    /// What is no override of a key.
+    pub fn of_overrides(
+        overrides: &[String],
+        option: &'static str,
+        keys: &'static [Key],
+    ) -> Result<Tree, DescriptionError> {
+        let mut tree = Tree { file: option.to_string(), text: String::new(), sets: Vec::new(), root: Table::new() };
+        overrides.iter().try_for_each(|one| tree.set(option, one, keys))?;
+        Ok(tree)
+    }
+
     /// Lays `key=value`, which `option` gave, over the tree, whose keys these are.
     pub(super) fn set(
         &mut self,

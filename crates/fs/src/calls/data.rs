@@ -193,6 +193,7 @@ impl Core {
         let end = offset + u64::from(length);
         self.clear_tail(number, end);
         let range = blocks(offset, length.into());
+        self.metrics.written_blocks += range.len() as u64;
         let mut leaf = (0, 0);
         for block in range {
             if block >= leaf.1 {

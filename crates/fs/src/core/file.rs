@@ -9,15 +9,45 @@ use super::Core;
 use crate::call::BLOCK_BYTES;
 use crate::seeded::{FsBug, seeded};
 
-/// How a file is being read.
+/// Most streams of a file that are known at a time.
+const STREAMS: usize = 16;
+
+/// A stream of reads that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReadAhead {
+pub(crate) struct Stream {
     /// The page behind the last read.
     pub(crate) next: u32,
     /// Pages that are read ahead.
     pub(crate) window: u32,
     /// The page behind the last one that was read ahead.
     pub(crate) end: u32,
+}
+
+/// How a file is being read. Calls do not say which open they belong to, so a stream is known by where it goes on: the one that was
+/// used last stands first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadAhead {
+    streams: Vec<Stream>,
+}
+
+impl ReadAhead {
+    /// The stream that a read of these pages belongs to; `None` if it begins one within the file.
+    pub(crate) fn stream(&mut self, range: &std::ops::Range<u32>) -> Option<&mut Stream> {
+        // Reads of parts of a page stay on it.
+        let follows = |stream: &Stream| range.start == stream.next || range.start + 1 == stream.next;
+        match self.streams.iter().position(follows) {
+            Some(place) => {
+                self.streams[..=place].rotate_right(1);
+                self.streams.first_mut()
+            }
+            None => {
+                self.streams.truncate(STREAMS - 1);
+                self.streams.insert(0, Stream { next: range.end, window: 0, end: range.end });
+                // Who begins at the start is taken to go on.
+                if range.start == 0 { self.streams.first_mut() } else { None }
+            }
+        }
+    }
 }
 
 /// A file that is open, or has pages that are dirty or being written.

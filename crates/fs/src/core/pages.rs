@@ -58,6 +58,7 @@ impl Core {
             if !was_busy {
                 self.begin_dirty(number);
             }
+            self.metrics.dirtied_blocks += u64::from(!was_dirty);
             let now = self.now;
             let file = self.file_mut(number);
             file.new_pages += u64::from(becomes_new);
@@ -119,6 +120,7 @@ impl Core {
             }
         }
         if entry.is_dirty {
+            self.metrics.dropped_blocks += u64::from(kind == FileKind::File);
             self.end_dirty(number, block, kind);
         }
         if entry.is_dirty || page.writing != 0 {

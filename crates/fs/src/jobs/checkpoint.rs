@@ -166,7 +166,10 @@ impl FileSystem {
         looks.end()?;
         self.core.metrics.checkpoints += 1;
         match self.core.encode_metadata(&victims) {
-            Ok(leaving) => self.checkpoints.leaving = leaving,
+            Ok(leaving) => {
+                self.end_cleaning_of(&leaving);
+                self.checkpoints.leaving = leaving;
+            }
             Err(_) => {
                 self.core.set_read_only("no free segment is left for a check-point".to_string());
                 self.checkpoints.step = Step::Idle;
@@ -214,6 +217,7 @@ impl FileSystem {
         let (unit, cell) = (self.core.superblock.unit_blocks, self.core.cell);
         self.core.metrics.checkpoint_blocks += blocks.len() as u64;
         let count = (blocks.len() as u32).next_multiple_of(unit);
+        self.core.metrics.padding_blocks += u64::from(count) - blocks.len() as u64;
         let first = self.checkpoints.segment * self.core.superblock.segment_blocks + self.checkpoints.block;
         self.checkpoints.block += count;
         let mut sent = 0;
@@ -292,7 +296,10 @@ impl FileSystem {
     /// A TRIM of segments has ended.
     pub(crate) fn trim_ended(&mut self, first: u32, count: u32) {
         self.checkpoints.trims -= 1;
-        (first..first + count).for_each(|segment| self.core.space.set_free(segment));
+        for segment in first..first + count {
+            self.core.forget_summary(segment);
+            self.core.space.set_free(segment);
+        }
         self.room_may_have_come();
     }
 }

@@ -147,7 +147,27 @@ impl Op for CleanStep {
     }
 }
 
+impl Core {
+    /// The summary of a segment that is written anew is another one.
+    pub(crate) fn forget_summary(&mut self, segment: u32) {
+        for part in 0..self.superblock.summary_blocks() {
+            self.cache.remove(Key::summary(segment, part));
+        }
+    }
+}
+
 impl FileSystem {
+    /// Segments leave that hold nothing any more. What of one has not been looked at for cleaning is not valid, and is not looked at.
+    pub(crate) fn end_cleaning_of(&mut self, leaving: &[u32]) {
+        let Some(segment) = self.cleaning.filter(|segment| leaving.contains(segment)) else { return };
+        let Some(task) = self.cleaning_task else { return };
+        if let Work::Clean { segment: cleaned, next } = &mut self.tasks.get_mut(task).work
+            && *cleaned == segment
+        {
+            *next = self.core.superblock.data_blocks();
+        }
+    }
+
     /// Free segments, and those that are about to be.
     fn free_soon(&self) -> u32 {
         let leaving = self.core.space.empties() + self.checkpoints.to_trim.len() as u32 + self.checkpoints.trims;
@@ -216,15 +236,17 @@ impl FileSystem {
         if is_waiting {
             return false;
         }
-        if self.core.space.any_empty()
-            || self.core.dirty_metadata() > 0
-            || !self.cleaned.is_empty() && self.cleaning.is_none()
-        {
+        if self.core.space.any_empty() || !self.cleaned.is_empty() && self.cleaning.is_none() {
             self.checkpoints.is_wanted = true;
             return true;
         }
+        // A check-point that frees nothing comes last: while a segment is being cleaned, that makes room.
         if self.cleaning.is_some() && self.for_room.iter().all(|task| Some(*task) != self.cleaning_task) {
             return false;
+        }
+        if self.core.dirty_metadata() > 0 {
+            self.checkpoints.is_wanted = true;
+            return true;
         }
         // Nothing more can be won.
         self.wants_room = false;

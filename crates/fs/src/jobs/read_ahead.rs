@@ -1,4 +1,5 @@
-//! Read-ahead: an open file that is read in order is read before it is asked for, a window of 16 KB to the limit ahead.
+//! Read-ahead: an open file that is read in order is read before it is asked for, a window of 16 KB to the limit ahead. Several streams
+//! of one file are told apart.
 
 use crate::call::BLOCK_BYTES;
 use crate::calls::data::blocks;
@@ -18,13 +19,7 @@ impl FileSystem {
         if most == 0 || range.is_empty() {
             return;
         }
-        let state = &mut file.read_ahead;
-        // Reads of parts of a page stay on it.
-        let follows = range.start == state.next || range.start + 1 == state.next;
-        if !follows {
-            *state = crate::core::file::ReadAhead { next: range.end, window: 0, end: range.end };
-            return;
-        }
+        let Some(state) = file.read_ahead.stream(&range) else { return };
         state.next = range.end;
         state.end = state.end.max(range.end);
         // Half of the window is left: the next one is read.

@@ -1,6 +1,7 @@
 //! Write-out: dirty pages of files go to their logs, in batches of a segment when nothing forces less (AMF, section 3.4).
 
 use crate::core::Core;
+use crate::core::cache::{Body, Key};
 use crate::core::log::{Kind, log_of};
 use crate::file_system::FileSystem;
 
@@ -9,6 +10,9 @@ pub(crate) const FOR_CLEANING: u32 = 5;
 
 /// Pages in flight for write-out, in segments.
 const SEGMENTS_IN_FLIGHT: usize = 2;
+
+/// Pages of a file that are looked at together.
+const LOOKED_AT: usize = 256;
 
 impl Core {
     /// Whether a page may go to its log, so that the next check-point still finds segments for all that is dirty then.
@@ -27,20 +31,25 @@ impl Core {
 
     /// Sends dirty pages of a file; those that cleaning needs on the drive may take its segments.
     fn place(&mut self, number: u32, range: std::ops::Range<u32>, most: usize, for_cleaning: bool) -> (usize, bool) {
-        let Some(file) = self.files.get(&number) else { return (0, false) };
-        let blocks: Vec<u32> = file.pages.range(range).copied().collect();
-        let mut placed = 0;
-        for block in blocks {
-            if placed == most {
-                break;
+        let (mut placed, mut next) = (0, range.start);
+        while placed < most {
+            // Placing changes what the file has of pages, and may end at once: few are looked at together.
+            let Some(file) = self.files.get(&number) else { break };
+            let blocks: Vec<u32> = file.pages.range(next..range.end).take(most.min(LOOKED_AT)).copied().collect();
+            let Some(last) = blocks.last() else { break };
+            next = last + 1;
+            for block in blocks {
+                let key = Key::page(number, block);
+                let Some(entry) = self.cache.entry(key).filter(|entry| entry.is_dirty) else { continue };
+                let is_moved = matches!(&entry.body, Body::Page(page) if page.is_moved);
+                if !self.may_place(is_moved, for_cleaning || is_moved) || !self.place_page(number, block) {
+                    return (placed, true);
+                }
+                placed += 1;
+                if placed == most {
+                    break;
+                }
             }
-            let key = crate::core::cache::Key::page(number, block);
-            let Some(entry) = self.cache.entry(key).filter(|entry| entry.is_dirty) else { continue };
-            let is_moved = matches!(&entry.body, crate::core::cache::Body::Page(page) if page.is_moved);
-            if !self.may_place(is_moved, for_cleaning || is_moved) || !self.place_page(number, block) {
-                return (placed, true);
-            }
-            placed += 1;
         }
         (placed, false)
     }

@@ -75,7 +75,7 @@ pub enum StackRefused {
 }
 
 /// What a run drives.
-pub(super) enum Stack {
+pub(crate) enum Stack {
     /// A drive: a replay calls it directly.
     Bare(Box<Drive>),
     /// Layers above drives.
@@ -223,18 +223,27 @@ pub(super) fn preconditioned(
             Ok(Some((Stack::Layered(device), record, struck)))
         }
         Some(host) => {
-            let mut members = Vec::new();
-            for (index, (name, config)) in host.drives(&dut.config).into_iter().enumerate() {
-                let options = Options { seed: seed_of(options.seed, index), ..options };
-                let refused = |source| RunError::Drive { label: name.clone(), source };
-                members.push(Member::new(&name, &config, options).map_err(refused)?);
-            }
-            let mut device = stood(host, members)?;
+            let mut device = fresh(dut, Some(host), options)?;
             let record = age_through(experiment, seen, &mut *device, options, verifier, control)?;
             let struck = device.parts().iter().flat_map(|part| part.drive.faults_struck().to_vec()).collect();
             Ok(record.map(|record| (Stack::Layered(device), record, struck)))
         }
     }
+}
+
+/// New drives, and the layers of a host above them.
+pub(crate) fn fresh(dut: &DeviceUnderTest, host: Option<&Host>, options: Options) -> Result<Box<dyn Device>, RunError> {
+    let member = |name: &str, config: &DriveConfig, options: Options| {
+        let refused = |source| RunError::Drive { label: name.to_string(), source };
+        Member::new(name, config, options).map_err(refused)
+    };
+    let Some(host) = host else { return Ok(Box::new(member(&dut.label, &dut.config, options)?)) };
+    let mut members = Vec::new();
+    for (index, (name, config)) in host.drives(&dut.config).into_iter().enumerate() {
+        members.push(member(&name, &config, Options { seed: seed_of(options.seed, index), ..options })?);
+    }
+    let refused = |error| RunError::Stack { label: dut.label.clone(), source: StackRefused::Layer(Box::new(error)) };
+    host.build(members).map_err(refused)
 }
 
 /// Preconditions a stack through its layers; there are no snapshots of it.

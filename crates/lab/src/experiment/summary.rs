@@ -26,9 +26,68 @@ use crate::theory;
 use crate::verify::Verifier;
 use crate::warnings::{self, Circumstances, FreeSpace};
 
+/// What a drive was like when its run began.
+pub(crate) struct Before {
+    smart: serde_json::Value,
+    erases: Vec<u32>,
+    space: FreeSpace,
+    was_read_only: bool,
+}
+
+impl Before {
+    /// Looks at a drive, or at those of a stack, whose random numbers come from `seed`.
+    pub(crate) fn of(device: &dyn Administration, seed: u64) -> Before {
+        Before {
+            smart: parts::logs(device.parts(), seed),
+            erases: parts::erase_counts(device),
+            space: FreeSpace::of(device),
+            was_read_only: device.is_read_only(),
+        }
+    }
+}
+
+/// The entry of a drive, or of a stack, of what a file system above it sent, which `recorder` counted.
+pub(crate) fn below_file_system(
+    dut: &DeviceUnderTest,
+    stack: &mut Stack,
+    recorder: Recorder,
+    before: Before,
+    wall_time_s: f64,
+    seed: u64,
+) -> DeviceResult {
+    let collects_by_policy = stack.parts().iter().all(|part| part.drive.collects_by_policy());
+    let measured = Measured {
+        recorder,
+        breakdown: None,
+        ended: Ended::Done,
+        aged: Precondition::default(),
+        smart_before: before.smart,
+        erases_before: before.erases,
+        notes: Vec::new(),
+        user_bytes: dut.config.address_bytes(),
+        verifier: None,
+        subtests: Vec::new(),
+        watch: None,
+        timeline_interval: None,
+        wall_time_s,
+        wall_precondition_s: 0.0,
+        struck_before: Vec::new(),
+        circumstances: Circumstances {
+            is_trace: false,
+            is_clocked: false,
+            is_steady_of_this: false,
+            is_aged_by_workload: false,
+            was_read_only: before.was_read_only,
+            space_before: before.space,
+            collects_by_policy,
+            in_step: None,
+        },
+    };
+    summarise(dut, stack, measured, false, seed)
+}
+
 /// A drive after its run.
 pub(super) struct Measured {
-    pub(super) stack: Stack,
     pub(super) recorder: Recorder,
     /// What requests waited for, where that was asked for.
     pub(super) breakdown: Option<Box<Gathered>>,
@@ -59,9 +118,14 @@ pub(super) struct Measured {
 }
 
 /// Takes the figures at the last completion; then lets the drive come to rest and checks it.
-pub(super) fn summarise(dut: &DeviceUnderTest, measured: Measured, uniform: bool, seed: u64) -> DeviceResult {
-    let Measured { mut stack, recorder, ended, aged, smart_before, erases_before, verifier, notes, user_bytes, .. } =
-        measured;
+pub(super) fn summarise(
+    dut: &DeviceUnderTest,
+    stack: &mut Stack,
+    measured: Measured,
+    uniform: bool,
+    seed: u64,
+) -> DeviceResult {
+    let Measured { recorder, ended, aged, smart_before, erases_before, verifier, notes, user_bytes, .. } = measured;
     let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &dut.config;

@@ -56,8 +56,15 @@ pub struct OpMeasure {
     pub bytes_written: u64,
 }
 
+impl Default for OpMeasure {
+    fn default() -> OpMeasure {
+        OpMeasure::new()
+    }
+}
+
 impl OpMeasure {
-    fn new() -> OpMeasure {
+    /// Nothing measured.
+    pub fn new() -> OpMeasure {
         OpMeasure {
             histogram: Histogram::new(SIGNIFICANT_DIGITS).expect("the digits are a constant that it accepts"),
             latency_sum_ns: 0,
@@ -66,6 +73,17 @@ impl OpMeasure {
             bytes_read: 0,
             bytes_written: 0,
         }
+    }
+
+    /// Counts an operation that took so long and moved so many bytes.
+    pub fn record(&mut self, latency: Nanos, bytes_read: u64, bytes_written: u64) {
+        // It grows as needed, and every 64-bit value has a place in one that has grown.
+        self.histogram.record(latency.0).unwrap_or_else(|_| self.histogram.saturating_record(latency.0));
+        self.latency_sum_ns += u128::from(latency.0);
+        self.latency_min_ns = self.latency_min_ns.min(latency.0);
+        self.latency_max_ns = self.latency_max_ns.max(latency.0);
+        self.bytes_read += bytes_read;
+        self.bytes_written += bytes_written;
     }
 
     /// Operations.
@@ -114,14 +132,7 @@ impl Measures {
 
     /// Counts an operation.
     pub fn record(&mut self, done: &Done) {
-        let kind = &mut self.kinds[done.kind as usize];
-        // It grows as needed, and every 64-bit value has a place in one that has grown.
-        kind.histogram.record(done.latency.0).unwrap_or_else(|_| kind.histogram.saturating_record(done.latency.0));
-        kind.latency_sum_ns += u128::from(done.latency.0);
-        kind.latency_min_ns = kind.latency_min_ns.min(done.latency.0);
-        kind.latency_max_ns = kind.latency_max_ns.max(done.latency.0);
-        kind.bytes_read += done.bytes_read;
-        kind.bytes_written += done.bytes_written;
+        self.kinds[done.kind as usize].record(done.latency, done.bytes_read, done.bytes_written);
     }
 
     /// The operations of one kind.

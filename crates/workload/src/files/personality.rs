@@ -12,13 +12,16 @@ use super::parameters::{COMMON_KEYS, Parameters, unknown};
 use crate::WorkloadError;
 
 /// Name and text of each personality that ships.
-const SHIPPED: [(&str, &str); 6] = [
+const SHIPPED: [(&str, &str); 9] = [
+    ("dfsio", include_str!("../../personalities/dfsio.toml")),
     ("fileserver", include_str!("../../personalities/fileserver.toml")),
     ("postmark", include_str!("../../personalities/postmark.toml")),
     ("randomwrite", include_str!("../../personalities/randomwrite.toml")),
+    ("terasort", include_str!("../../personalities/terasort.toml")),
     ("varmail", include_str!("../../personalities/varmail.toml")),
     ("webproxy", include_str!("../../personalities/webproxy.toml")),
     ("webserver", include_str!("../../personalities/webserver.toml")),
+    ("wordcount", include_str!("../../personalities/wordcount.toml")),
 ];
 
 /// The longest file, in bytes.

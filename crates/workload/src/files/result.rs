@@ -5,8 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use ssdlab_base::{Nanos, format_size};
 
-use super::flowop::OpKind;
-use super::measure::{Latency, Measures};
+use super::measure::{Latency, Measures, OpMeasure};
 use super::parameters::Parameters;
 use super::prepare::Prepared;
 
@@ -33,7 +32,7 @@ pub struct PreparedResult {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How long that took; nothing where they were there already.
+    /// How long that took; nothing where they were there already, or were made without time.
     pub seconds: Option<f64>,
 }
 
@@ -70,16 +69,18 @@ pub struct FilesResult {
     pub version: String,
     /// The command line.
     pub command: Vec<String>,
-    /// The personality.
+    /// The personality, or the file of jobs.
     pub personality: String,
     /// Where its numbers come from.
     pub source: String,
-    /// The numbers it ran with.
-    pub parameters: Parameters,
+    /// The numbers it ran with; nothing of jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Parameters>,
     /// The seed.
     pub seed: u64,
-    /// The directory it ran in.
-    pub directory: String,
+    /// The directory it ran in; nothing where it ran on a simulated drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The files it began with.
     pub prepared: PreparedResult,
     /// How long it ran.
@@ -109,14 +110,16 @@ pub struct FilesResult {
 impl FilesResult {
     /// Fills in what was measured.
     pub fn measured(&mut self, measures: &Measures, seconds: f64) {
+        self.measured_as(measures.kinds().map(|(kind, measure)| (kind.name(), measure)), seconds);
+    }
+
+    /// Fills in what was measured of operations of these names.
+    pub fn measured_as<'a>(&mut self, measures: impl Iterator<Item = (&'static str, &'a OpMeasure)>, seconds: f64) {
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         self.seconds = seconds;
-        self.operations = measures.operations();
-        self.operations_per_second = rate(self.operations);
         self.by_operation = measures
-            .kinds()
-            .map(|(kind, measure)| OpResult {
-                name: OpKind::name(kind),
+            .map(|(name, measure)| OpResult {
+                name,
                 operations: measure.count(),
                 operations_per_second: rate(measure.count()),
                 bytes_read: measure.bytes_read,
@@ -124,6 +127,8 @@ impl FilesResult {
                 latency_ns: measure.latency().unwrap_or_default(),
             })
             .collect();
+        self.operations = self.by_operation.iter().map(|op| op.operations).sum();
+        self.operations_per_second = rate(self.operations);
         self.bytes_read = self.by_operation.iter().map(|op| op.bytes_read).sum();
         self.bytes_written = self.by_operation.iter().map(|op| op.bytes_written).sum();
     }
@@ -161,14 +166,20 @@ fn short(ns: u64) -> String {
 
 impl fmt::Display for FilesResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threads = match self.parameters.threads {
-            1 => "1 thread".to_string(),
-            threads => format!("{threads} threads"),
+        let place = self.directory.as_ref().map_or(String::new(), |directory| format!(" in {directory}"));
+        let threads = match self.parameters.as_ref().map(|parameters| parameters.threads) {
+            None => String::new(),
+            Some(1) => ", 1 thread".to_string(),
+            Some(threads) => format!(", {threads} threads"),
         };
-        writeln!(f, "{} in {}, {threads}, seed {}\n", self.personality, self.directory, self.seed)?;
+        writeln!(f, "{}{place}{threads}, seed {}\n", self.personality, self.seed)?;
         let row = |f: &mut fmt::Formatter<'_>, name: &str, value: String| writeln!(f, "{name:<12} {value}");
         let prepared = &self.prepared;
-        let how = prepared.seconds.map_or("found prepared".to_string(), |seconds| format!("made in {seconds:.2} s"));
+        let how = match (prepared.seconds, &self.directory) {
+            (Some(seconds), _) => format!("made in {seconds:.2} s"),
+            (None, Some(_)) => "found prepared".to_string(),
+            (None, None) => "made without time".to_string(),
+        };
         let files = format!(
             "{} in {} directories, {}, {how}",
             grouped(prepared.files),
@@ -176,7 +187,8 @@ impl fmt::Display for FilesResult {
             format_size(prepared.bytes)
         );
         row(f, "files", files)?;
-        row(f, "ran", format!("{}, {} turns", Nanos((self.seconds * 1e9) as u64), grouped(self.turns)))?;
+        let turns = if self.parameters.is_some() { format!(", {} turns", grouped(self.turns)) } else { String::new() };
+        row(f, "ran", format!("{}{turns}", Nanos((self.seconds * 1e9) as u64)))?;
         row(f, "operations", format!("{} ({:.1}/s)", grouped(self.operations), self.operations_per_second))?;
         row(f, "read", self.rate(self.bytes_read))?;
         row(f, "written", self.rate(self.bytes_written))?;

@@ -114,6 +114,11 @@ impl FioWorkload {
         self.jobs.len()
     }
 
+    /// Tags that requests may have: from 0 up to this.
+    pub fn slots(&self) -> usize {
+        self.owner.len()
+    }
+
     /// What a job keeps in flight at most, over all jobs of the busiest phase.
     pub fn depth_max(&self) -> u32 {
         let phases = self.jobs.iter().map(|job| job.plan.phase).max().unwrap_or(0);

@@ -19,6 +19,7 @@
 //! ```
 
 mod engines;
+mod files;
 mod generator;
 mod ini;
 mod job;
@@ -41,6 +42,7 @@ use std::path::Path;
 use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{SECTOR_BYTES, read_text};
 
+pub use files::{Durability, JobFile, JobsOnFiles, OnFile};
 pub use generator::FioWorkload;
 pub use keys::{KEYS, Key, Support};
 pub use value::size as parse_size;
@@ -52,6 +54,9 @@ use crate::{Demand, WorkloadError};
 
 /// A job file is text that a person wrote; anything larger is something else.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Most bytes of a name in a path of a file.
+const MAX_NAME_BYTES: usize = 255;
 
 /// The jobs of a job file or of a one-line specification, checked as far as they can be without a drive.
 #[derive(Clone, Debug)]

@@ -36,7 +36,7 @@ pub(super) fn note(jobs: &[JobSettings]) -> Option<String> {
 }
 
 /// The name that fio gives to the file of a clone.
-fn target(job: &JobSettings, clone: u32) -> String {
+pub(super) fn target(job: &JobSettings, clone: u32) -> String {
     let name = match job.last("filename") {
         Some(name) => name.replace("\\:", ":"),
         None => job

@@ -4,7 +4,8 @@ use ssdlab_base::Nanos;
 use ssdlab_workload::files::{Call, Done, Engine, FileSets, Limits, Next, OpKind, Personality};
 
 /// The names of what ships.
-pub(crate) const NAMES: [&str; 6] = ["fileserver", "postmark", "randomwrite", "varmail", "webproxy", "webserver"];
+pub(crate) const NAMES: [&str; 9] =
+    ["dfsio", "fileserver", "postmark", "randomwrite", "terasort", "varmail", "webproxy", "webserver", "wordcount"];
 
 /// A personality with overrides.
 pub(crate) fn personality(name: &str, settings: &[&str]) -> Personality {
@@ -117,6 +118,12 @@ pub(crate) fn published(name: &str) -> Vec<(OpKind, u64)> {
         "varmail" => {
             vec![(Delete, 1), (Create, 1), (AppendRandom, 2), (Fsync, 2), (Close, 3), (Open, 2), (ReadWhole, 2)]
         }
+        // Those that are ssdlab's own, counted by hand in their files.
+        "dfsio" => vec![(Create, 2), (WriteWhole, 1), (Append, 1), (Close, 4), (Open, 2), (ReadWhole, 2), (Delete, 2)],
+        "terasort" => {
+            vec![(Open, 2), (ReadWhole, 2), (Close, 5), (Create, 3), (WriteWhole, 2), (Append, 1), (Delete, 3)]
+        }
+        "wordcount" => vec![(Open, 4), (ReadWhole, 4), (Close, 5), (Create, 1), (Append, 1), (Delete, 1)],
         _ => Vec::new(),
     }
 }

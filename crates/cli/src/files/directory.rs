@@ -1,23 +1,23 @@
-//! `ssdlab files`: what servers do to a directory tree, done to a directory.
+//! A file-level workload in a directory of the machine, in wall-clock time.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use std::io::Write as _;
+
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use ssdlab_base::Nanos;
-use ssdlab_lab::output::Staging;
 use ssdlab_workload::files::{
     Directory, Engine, FILES_FORMAT, FileSets, FilesResult, FsError, FsErrorKind, Limits, Personality, Phase,
-    PrepareError, PreparedResult, Script, Watch, prepare, remove, run, shipped,
+    PrepareError, PreparedResult, Watch, prepare, remove, run,
 };
 
+use super::{Files, ends_by_time, finish, staging};
 use crate::failure::Failure;
 use crate::{interrupt, stderr, stdout};
 
@@ -25,171 +25,20 @@ use crate::{interrupt, stderr, stdout};
 const ROOT: &str = "ssdlab-files";
 /// What says, in that directory, that files were prepared and for what.
 const MARK: &str = "prepared.json";
-/// The file of results.
-const RESULT: &str = "files.json";
 /// Threads that make files.
 const PREPARE_THREADS: usize = 8;
 
-/// Run a file-level workload (Filebench's personalities, Postmark) in a directory.
-///
-/// It creates the files first, in their own folder, and removes them at the end; neither is timed. The seed decides the files
-/// and everything random.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  ssdlab files --list
-  ssdlab files fileserver --dir /mnt/drive --runtime 60s
-  ssdlab files webproxy --dir /mnt/drive --set paper=waflash --out out/webproxy
-  ssdlab files postmark --dir /mnt/drive --set files=15000 --set transactions=60000
-  ssdlab files varmail --dir /mnt/drive --prepare-only      # the next run with these parameters finds the files
-
-Interrupting a run (Ctrl-C) removes its files and shows the results up to then; a second Ctrl-C ends at once.
-Exit status: 0 done; 1 the work failed or was interrupted; 2 the input was wrong.")]
-pub(crate) struct Files {
-    /// fileserver, postmark, randomwrite, varmail, webproxy, webserver, or the FILE of another personality
-    #[arg(value_name = "PERSONALITY", required_unless_present = "list")]
-    personality: Option<String>,
-
-    /// List the shipped personalities, with the parameters of papers
-    #[arg(long, conflicts_with_all = ["personality", "dir"])]
-    list: bool,
-
-    /// The directory; it must be empty
-    #[arg(long, value_name = "DIR", required_unless_present = "list")]
-    dir: Option<PathBuf>,
-
-    /// Override a parameter, e.g. files=1000 or mean_size=16k; paper=NAME takes a paper's
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-
-    /// Threads, each with the whole loop
-    #[arg(long, value_name = "N")]
-    threads: Option<u64>,
-
-    /// Run for this time, such as 60s or 10min
-    #[arg(long, value_name = "TIME")]
-    runtime: Option<String>,
-
-    /// Run this many operations, instead of a time
-    #[arg(long, value_name = "N", value_parser = crate::args::whole::<u64>(1, u64::MAX))]
-    operations: Option<u64>,
-
-    /// Bypass the page cache; sizes of files and appends are rounded up to 4 KiB
-    #[arg(long)]
-    direct: bool,
-
-    /// Seed of the files and of everything random
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-
-    /// Create the files and leave them for a later run
-    #[arg(long, conflicts_with_all = ["keep", "operations", "runtime", "out"])]
-    prepare_only: bool,
-
-    /// Keep the files after the run
-    #[arg(long)]
-    keep: bool,
-
-    /// Use a directory that is not empty; its contents are left alone
-    #[arg(long)]
-    nonempty: bool,
-
-    /// Write files.json to this folder
-    #[arg(long, short, value_name = "DIR")]
-    out: Option<PathBuf>,
-
-    /// Print the results as JSON instead of the table
-    #[arg(long)]
-    json: bool,
-
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
-}
-
-/// Does what was asked for.
-pub(crate) fn files(args: &Files) -> Result<ExitCode, Failure> {
-    let (Some(text), Some(dir)) = (&args.personality, &args.dir) else { return list(args) };
-    let personality = personality(args, text)?;
-    let mut staging = match &args.out {
-        Some(folder) => Some(Staging::new(folder).map_err(Failure::input)?),
-        None => None,
-    };
-    if let Some(staging) = &mut staging {
-        staging.try_out().map_err(Failure::input)?;
-    }
-    let mark = mark(&personality, args.seed);
+/// Runs a personality in the directory `dir`.
+pub(super) fn run_in(args: &Files, personality: &Personality, dir: &Path) -> Result<ExitCode, Failure> {
+    let staging = staging(args)?;
+    let mark = mark(personality, args.seed);
     let root = Root::open(dir, args.nonempty, &mark)?;
     let stop = interrupt::listen()?;
     let line = Line::new(args.quiet || args.json);
-    let done = work(args, &personality, &root, &mark, stop, &line);
+    let done = work(args, personality, &root, &mark, stop, &line);
     line.bar.finish_and_clear();
     let Some(result) = done? else { return Ok(ExitCode::SUCCESS) };
-    if args.json {
-        stdout::print_json(&result)?;
-    } else {
-        for note in &result.notes {
-            stderr::note(note);
-        }
-        stdout::print(|to| write!(to, "{result}"))?;
-    }
-    if let Some(mut staging) = staging {
-        let write = staging.write(RESULT, |to| {
-            serde_json::to_writer_pretty(&mut *to, &result)?;
-            to.write_all(b"\n")
-        });
-        write.and_then(|()| staging.commit()).map_err(Failure::work)?;
-    }
-    match &result.error {
-        Some(error) => Err(Failure::work(error)),
-        None if !result.complete => Ok(ExitCode::FAILURE),
-        None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// Lists what ships.
-fn list(args: &Files) -> Result<ExitCode, Failure> {
-    let personalities: Vec<Personality> = shipped().collect();
-    if args.json {
-        let list: Vec<_> = personalities
-            .iter()
-            .map(|found| {
-                let papers: Vec<_> =
-                    found.variants().map(|(name, source)| json!({ "name": name, "source": source })).collect();
-                json!({
-                    "name": found.name, "summary": found.summary, "source": found.source,
-                    "parameters": found.parameters, "keys": found.keys(), "papers": papers,
-                })
-            })
-            .collect();
-        stdout::print_json(&list)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut rows = Vec::new();
-    for found in &personalities {
-        rows.push(vec![found.name.clone(), found.summary.clone(), found.source.clone()]);
-        for (name, source) in found.variants() {
-            rows.push(vec![String::new(), format!("  --set paper={name}"), source.to_string()]);
-        }
-    }
-    stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The personality with everything that the command line says of it.
-fn personality(args: &Files, text: &str) -> Result<Personality, Failure> {
-    let mut personality = Personality::open(text).map_err(Failure::input)?;
-    let mut settings = args.set.clone();
-    settings.extend(args.threads.map(|threads| format!("threads={threads}")));
-    settings.extend(args.runtime.as_ref().map(|runtime| format!("runtime={runtime}")));
-    if args.direct {
-        settings.push("direct=true".into());
-    }
-    for setting in &settings {
-        personality.set(setting).map_err(Failure::input)?;
-    }
-    personality.check().map_err(|error| Failure::input(format!("{}: {error}", personality.name)))?;
-    Ok(personality)
+    finish(args, staging, &result, &result, &result.to_string())
 }
 
 /// What prepared files depend on, as it stands beside them.
@@ -304,10 +153,8 @@ fn work(
         return Ok(None);
     }
     root.unmark()?;
-    let transactions = personality.script == Script::Postmark && parameters.transactions > 0;
-    let timed = args.operations.is_none() && !(transactions && args.runtime.is_none());
     let limits = Limits {
-        until: parameters.runtime_ns.filter(|_| timed || args.runtime.is_some()).map(Nanos),
+        until: parameters.runtime_ns.filter(|_| ends_by_time(args, personality)).map(Nanos),
         operations: args.operations,
         ..Limits::default()
     };
@@ -321,9 +168,9 @@ fn work(
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         personality: personality.name.clone(),
         source: personality.source.clone(),
-        parameters: parameters.clone(),
+        parameters: Some(parameters.clone()),
         seed: args.seed,
-        directory: root.given.display().to_string(),
+        directory: Some(root.given.display().to_string()),
         prepared,
         seconds: 0.0,
         operations: 0,
