@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, Request};
 use ssdlab_device::Status;
 use ssdlab_host::standing::{Below, Done, Slots};
 use ssdlab_host::{Again, Device, Loss};
@@ -284,6 +284,11 @@ impl FileSystem {
         self.core.now = self.below.now();
         self.proceed();
         loss
+    }
+
+    /// Records the block I/O that is sent to the device from now on, with its times. What was recorded so far.
+    pub fn record_requests(&mut self) -> Vec<Request> {
+        self.below.record()
     }
 
     /// Functional fast-forward of the device.

@@ -59,6 +59,8 @@ pub(crate) struct File {
     pub(crate) pages: BTreeSet<u32>,
     /// Dirty ones of them.
     pub(crate) dirty: usize,
+    /// The page behind the last one that was sent: where write-out goes on.
+    pub(crate) next_out: u32,
     /// Pages to which space is promised.
     pub(crate) new_pages: u64,
     /// When its first dirty page became so.

@@ -45,6 +45,9 @@ impl Core {
                 if !self.may_place(is_moved, for_cleaning || is_moved) || !self.place_page(number, block) {
                     return (placed, true);
                 }
+                if let Some(file) = self.files.get_mut(&number) {
+                    file.next_out = block + 1;
+                }
                 placed += 1;
                 if placed == most {
                     break;
@@ -52,6 +55,18 @@ impl Core {
             }
         }
         (placed, false)
+    }
+
+    /// Sends dirty pages of a file, `most` at most, from behind the last one that was sent so, and round to it again (as Linux does, with
+    /// `range_cyclic`): who overwrites a file at random finds no part of it written out more often than others.
+    fn place_in_turn(&mut self, number: u32, most: usize) -> (usize, bool) {
+        let start = self.files.get(&number).map_or(0, |file| file.next_out);
+        let (mut placed, mut is_full) = self.place(number, start..u32::MAX, most, false);
+        if placed < most && !is_full && start > 0 {
+            let (more, full) = self.place(number, 0..start, most - placed, false);
+            (placed, is_full) = (placed + more, full);
+        }
+        (placed, is_full)
     }
 
     /// Sends what waits of the logs of files.
@@ -81,7 +96,7 @@ impl FileSystem {
             while left > 0
                 && let Some((_, number)) = self.core.dirty_files.first().copied()
             {
-                let (placed, is_full) = self.core.place_pages(number, 0, u32::MAX, left);
+                let (placed, is_full) = self.core.place_in_turn(number, left);
                 any |= placed > 0;
                 left -= placed;
                 self.wants_room |= is_full;

@@ -1,0 +1,193 @@
+//! A file system beside the replay of the block requests that it made, on the same drive: what the file system itself costs.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::{Drive, DriveConfig, Options as DriveOptions};
+use ssdlab_flash::Contents;
+use ssdlab_fs::{Call, Content, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
+use ssdlab_host::Member;
+
+use crate::{Figure, config, cpu_seconds};
+
+/// Bytes of a block.
+const BLOCK: u64 = 4096;
+/// Calls in flight.
+const DEPTH: usize = 32;
+/// Overwrites before those that are measured, and these.
+const OVERWRITES: [u64; 2] = [1_500_000, 1_000_000];
+/// Share of the file system that the file takes, in percent.
+const FULL: u64 = 85;
+/// Files that are made and removed, and how many a directory has.
+const FILES: u32 = 200_000;
+const IN_DIRECTORY: u32 = 1_000;
+
+/// A file system at work, and a second drive to which what it sends goes as well.
+struct Pair {
+    fs: FileSystem,
+    drive: Drive,
+    tag: u32,
+}
+
+impl Pair {
+    fn new(config: &DriveConfig) -> Pair {
+        let options = DriveOptions { seed: 1, contents: Contents::Nothing };
+        let drive = || Drive::new(config, options).expect("an accepted drive");
+        let device = Member::alone(drive(), options);
+        let fs = FileSystem::make(device, &MakeOptions::default(), &Options::default()).expect("a file system");
+        // The second drive gets what a mounted file system sends, and before that what making one has written.
+        let mut pair = Pair { fs, drive: drive(), tag: 0 };
+        pair.fs.record_requests();
+        pair.repeat_making();
+        pair
+    }
+
+    /// Writes as much into each segment of the second drive as making the file system has.
+    fn repeat_making(&mut self) {
+        let shape = self.drive.segments().expect("a drive of segments");
+        let parts = self.fs.device().parts();
+        let written = |segment| parts[0].drive.segment(segment).map_or(0, |segment| segment.written);
+        let writes: Vec<(u64, u64)> = (0..shape.count).map(|segment| (segment, written(segment))).collect();
+        for (segment, sectors) in writes.into_iter().filter(|(_, sectors)| *sectors > 0) {
+            let write = Request::new(Op::Write, segment * shape.sectors, sectors);
+            self.drive.submit(&Request { at: self.drive.now(), ..write });
+            run_out(&mut self.drive);
+        }
+    }
+
+    fn submit(&mut self, call: Call) {
+        self.tag += 1;
+        self.fs.submit(call, self.tag);
+    }
+
+    /// Waits until at most so many calls are without an answer.
+    fn wait(&mut self, left: usize) {
+        while self.fs.outstanding() > left && self.fs.run_to_completion(Nanos::MAX) {
+            self.fs.answers().clear();
+        }
+        self.fs.answers().clear();
+    }
+
+    /// Makes a call that needs nothing of those in flight, once there is room for it.
+    fn go_on(&mut self, call: Call) {
+        self.submit(call);
+        self.wait(DEPTH - 1);
+    }
+
+    fn made(&mut self, call: Call) -> FileId {
+        self.wait(0);
+        self.submit(call);
+        self.fs.run_to_completion(Nanos::MAX);
+        match self.fs.answers().pop().map(|answer| answer.result) {
+            Some(Ok(Reply::Found(found))) => found.file,
+            other => panic!("found {other:?} for a new file"),
+        }
+    }
+
+    fn write(file: FileId, offset: u64, length: u32) -> Call {
+        Call::Write { file, offset, length, content: Content::Nothing, mode: Default::default() }
+    }
+
+    fn sync(&mut self) {
+        self.submit(Call::Sync);
+        self.wait(0);
+    }
+
+    /// Sends to the second drive what the file system has sent; CPU seconds.
+    fn replay(&mut self, timed: bool) -> f64 {
+        let requests = self.fs.record_requests();
+        let Some(first) = requests.first().map(|request| request.at) else { return 0.0 };
+        self.drive.set_timed(timed);
+        let begin = self.drive.now();
+        let start = cpu_seconds();
+        for request in &requests {
+            let at = Nanos(begin.0 + request.at.0.saturating_sub(first.0));
+            self.drive.run_until(at.max(self.drive.now()));
+            self.drive.completions().clear();
+            self.drive.submit(&Request { at: self.drive.now(), ..*request });
+        }
+        run_out(&mut self.drive);
+        cpu_seconds() - start
+    }
+
+    /// The figure of so many calls: calls a second, and what the replay takes.
+    fn figures(&mut self, names: [&'static str; 2], calls: u64, seconds: f64) -> [Figure; 2] {
+        let metrics = self.fs.metrics();
+        let replay = self.replay(true);
+        let written = metrics.data_blocks + metrics.moved_blocks;
+        let detail = format!(
+            "{written} blocks of data, {} of them moved, {} of nodes, {} check-points",
+            metrics.moved_blocks, metrics.node_blocks, metrics.checkpoints
+        );
+        [
+            Figure { name: names[0], value: calls as f64 / seconds, unit: "calls/s", detail },
+            Figure {
+                name: names[1],
+                value: seconds / replay,
+                unit: "times",
+                detail: format!("{replay:.3} s of CPU time"),
+            },
+        ]
+    }
+}
+
+fn run_out(drive: &mut Drive) {
+    while drive.outstanding() > 0 && drive.run_to_completion(Nanos::MAX) {
+        drive.completions().clear();
+    }
+    drive.completions().clear();
+}
+
+/// 4 KiB overwrites of a file with cleaning; then making and removing files of 4 KiB.
+pub(crate) fn file_figures() -> Vec<Figure> {
+    let config = config("amf-16g-aftl", &[]);
+    overwrites(&config).into_iter().chain(small_files(&config)).collect()
+}
+
+fn overwrites(config: &DriveConfig) -> [Figure; 2] {
+    let mut pair = Pair::new(config);
+    pair.fs.set_timed(false);
+    let file = pair.made(Call::Create { directory: ROOT, name: b"file".to_vec() });
+    let blocks = u64::from(pair.fs.superblock().user_blocks) * FULL / 100;
+    let megabyte = 256 * BLOCK;
+    (0..blocks / 256).for_each(|at| pair.go_on(Pair::write(file, at * megabyte, megabyte as u32)));
+    pair.sync();
+    let mut rng = rng(1, "files");
+    let mut seconds = 0.0;
+    for (calls, timed) in OVERWRITES.into_iter().zip([false, true]) {
+        pair.replay(false);
+        pair.fs.set_timed(timed);
+        pair.fs.reset_metrics();
+        let start = cpu_seconds();
+        for _ in 0..calls {
+            let block = rng.random_range(0..blocks / 256 * 256);
+            pair.go_on(Pair::write(file, block * BLOCK, BLOCK as u32));
+        }
+        pair.sync();
+        seconds = cpu_seconds() - start;
+    }
+    let names = ["files: 4k overwrites, alfs", "files: 4k overwrites, alfs beside their replay"];
+    pair.figures(names, OVERWRITES[1], seconds)
+}
+
+fn small_files(config: &DriveConfig) -> [Figure; 2] {
+    let mut pair = Pair::new(config);
+    let directories: Vec<FileId> = (0..FILES / IN_DIRECTORY)
+        .map(|number| pair.made(Call::Mkdir { directory: ROOT, name: format!("d{number}").into_bytes() }))
+        .collect();
+    pair.sync();
+    pair.replay(false);
+    pair.fs.reset_metrics();
+    let name = |number: u32| format!("file {number}").into_bytes();
+    let of = |number: u32| directories[(number / IN_DIRECTORY) as usize];
+    let start = cpu_seconds();
+    for number in 0..FILES {
+        let file = pair.made(Call::Create { directory: of(number), name: name(number) });
+        pair.go_on(Pair::write(file, 0, BLOCK as u32));
+    }
+    pair.sync();
+    (0..FILES).for_each(|number| pair.go_on(Call::Unlink { directory: of(number), name: name(number) }));
+    pair.sync();
+    let seconds = cpu_seconds() - start;
+    let names = ["files: small files made and removed, alfs", "files: small files, alfs beside their replay"];
+    pair.figures(names, u64::from(FILES) * 3, seconds)
+}
