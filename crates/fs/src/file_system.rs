@@ -246,6 +246,7 @@ impl FileSystem {
             dirty_metadata_blocks: core.dirty_metadata() as u64,
             free_segments: core.space.free().into(),
             valid_blocks: core.space.used,
+            log_segments: core.space.by_log(),
         }
     }
 

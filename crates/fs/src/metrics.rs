@@ -1,6 +1,7 @@
 //! What a file system did, by kind.
 
 use crate::core::log::Kind;
+use crate::format::checkpoint::LOGS;
 
 /// Counters of a file system since it was mounted, or since they were reset. Bytes are 4,096 times the blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,6 +116,8 @@ pub struct Levels {
     pub free_segments: u64,
     /// Valid blocks of data and nodes on the drive.
     pub valid_blocks: u64,
+    /// Segments of each log that have valid blocks or are open. The last is that of the inode map; of two logs the first has data.
+    pub log_segments: [u32; LOGS],
 }
 
 /// RAM of a file system, by table.

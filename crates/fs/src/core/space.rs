@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::free_segments::FreeSegments;
+use crate::format::checkpoint::LOGS;
 use crate::format::superblock::Superblock;
 use crate::format::usage::{self, MAP_LOG, SegmentUse, Usage};
 
@@ -241,6 +242,19 @@ impl Space {
     /// Commands that read a segment.
     pub(crate) fn reading(&mut self, segment: u32) -> &mut u32 {
         &mut self.segments[segment as usize].reading
+    }
+
+    /// Segments of each log that have valid blocks or are open.
+    pub(crate) fn by_log(&self) -> [u32; LOGS] {
+        let mut segments = [0; LOGS];
+        for one in &self.segments {
+            match one.state {
+                State::Open(log) => segments[usize::from(log)] += 1,
+                State::Sealed(log) | State::Loose(log) => segments[usize::from(log)] += u32::from(one.valid > 0),
+                State::Fixed | State::Free | State::Leaving => {}
+            }
+        }
+        segments
     }
 
     /// Bytes of the table, and of the set of free segments.

@@ -8,6 +8,7 @@ mod command_sets;
 mod common;
 mod conclusions;
 mod counting_model;
+mod file_cleaning;
 mod file_runs;
 mod files;
 mod jobs;
