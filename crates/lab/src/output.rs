@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize as _};
+use serde::{Deserialize, Serialize};
 
 use crate::SmartLogs;
 use crate::result::{DeviceResult, FORMAT, RunResult};
@@ -276,7 +276,7 @@ fn files_of_drives(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Writes `result.json`: indented, with every list of numbers on a line of its own.
-pub fn write_json(run: &RunResult, mut to: impl Write) -> io::Result<()> {
+pub fn write_json(run: &impl Serialize, mut to: impl Write) -> io::Result<()> {
     run.serialize(&mut serde_json::Serializer::with_formatter(&mut to, json::Layout::default()))?;
     to.write_all(b"\n")
 }

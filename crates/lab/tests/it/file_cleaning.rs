@@ -49,7 +49,7 @@ segment_levels = "ways"
 
 /// Makes calls, so many in flight, and waits for all.
 fn run(fs: &mut FileSystem, calls: impl Iterator<Item = Call>) {
-    let mut wait = |fs: &mut FileSystem, left: usize| {
+    let wait = |fs: &mut FileSystem, left: usize| {
         while fs.outstanding() > left && fs.run_to_completion(Nanos::MAX) {
             fs.answers().drain(..).for_each(|answer| assert_eq!(answer.result, Ok(Reply::Done)));
         }

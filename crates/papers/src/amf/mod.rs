@@ -15,6 +15,7 @@ mod figure08;
 mod section5;
 mod table01;
 mod table02;
+mod table04;
 mod trial;
 
 use crate::frame::{Paper, text, texts};
@@ -27,14 +28,15 @@ pub(super) static PAPER: Paper = Paper {
     devices: texts!("devices/" ".toml": "amf-16g" "amf-16g-dftl" "amf-16g-aftl" "amf-512g" "amf-512g-block"
         "amf-512g-bast" "amf-512g-fast" "amf-512g-dftl" "amf-512g-aftl" "amf-1t" "amf-1t-block" "amf-1t-bast"
         "amf-1t-fast" "amf-1t-dftl" "amf-1t-aftl"),
-    files: texts!("papers/amf/" "": "append.toml"),
+    files: texts!("papers/amf/" "": "append.toml" "fio.fio"),
     drives_are: "FTL",
-    published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "figure01.csv"
-        "figure04.csv" "figure05.csv" "figure07.csv" "figure08.csv"),
+    published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "table04.csv" "figure01.csv"
+        "figure04.csv" "figure05.csv" "figure07.csv" "figure08.csv" "figure14.csv"),
     figures: &[
         &section5::FIGURE,
         &table01::FIGURE,
         &table02::FIGURE,
+        &table04::TABLE,
         &figure01::FIGURE,
         &figure02::FIGURE,
         &figure03::FIGURE,
@@ -42,5 +44,6 @@ pub(super) static PAPER: Paper = Paper {
         &figure05::FIGURE,
         &figure07::FIGURE,
         &figure08::FIGURE,
+        &table04::FIGURE14,
     ],
 };

@@ -9,6 +9,7 @@ use ssdlab_workload::replay::Fit;
 use super::ReproduceError;
 use super::experiment::{Experiment, Size, Smaller};
 use super::figure::Paper;
+use super::file_work::OnFiles;
 use super::input::{Input, Library};
 use super::input_stats::Survey;
 use super::plan::Run;
@@ -131,6 +132,12 @@ impl PaperContext {
         run.input.clone_from(&input.name);
         run.replay = (!replay.is_empty()).then(|| replay.to_string());
         run
+    }
+
+    /// A run of a file workload on a file system of this kind on a drive of the experiment.
+    pub fn on_files(&self, drive: &str, kind: &str, work: &str) -> Run {
+        let on = OnFiles { kind: kind.to_string(), keys: Vec::new(), host_time: Vec::new(), work: work.to_string() };
+        Run { input: work.to_string(), files: Some(on), ..self.run_on(drive) }
     }
 
     /// As it would be on a machine that lacks no input, one request standing for what is in those that are missing here:

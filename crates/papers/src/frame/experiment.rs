@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ReproduceError;
+use super::file_work::FileWorkText;
 
 /// The data of a paper's experiments.
 #[derive(Clone, Debug, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Experiment {
     pub variants: BTreeMap<String, Variant>,
     /// The inputs, in the order of the tables.
     pub input: Vec<InputText>,
+    /// The file workloads, in the order of the tables.
+    #[serde(default)]
+    pub files: Vec<FileWorkText>,
     /// What `--quick` runs instead.
     pub quick: Smaller,
     /// What `--middle` runs instead; nothing where the whole takes as long.

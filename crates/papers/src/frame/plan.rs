@@ -8,6 +8,7 @@ use ssdlab_host::Host;
 
 use super::ReproduceError;
 use super::context::PaperContext;
+use super::file_work::{OnFiles, ReadyFiles};
 use super::input::Input;
 use ssdlab_lab::memory::{BESIDES, Memory};
 use ssdlab_lab::ready_busy::Recording;
@@ -77,6 +78,8 @@ pub struct Run {
     pub breakdown: bool,
     /// Milliseconds of an interval of the timeline, as `--timeline-interval`; nothing for one in at most 1024 parts.
     pub interval_ms: Option<u64>,
+    /// The file system on which a file workload runs, in place of the input's requests.
+    pub files: Option<OnFiles>,
 }
 
 impl fmt::Display for Run {
@@ -96,6 +99,9 @@ impl fmt::Display for Run {
         }
         if let Some(subtests) = &self.subtests {
             write!(f, ", {subtests}")?;
+        }
+        if let Some(on) = &self.files {
+            return write!(f, ", {}", on.kind);
         }
         write!(f, ", {}", self.preparation.name())
     }
@@ -183,6 +189,12 @@ impl Run {
 
     /// The command that does this run alone; traces lie under `TRACES/`.
     pub fn command(&self, context: &PaperContext) -> String {
+        if let Some(on) = &self.files {
+            let stated = context.experiment.files.iter().find(|stated| stated.name == on.work);
+            let work = on.command(stated, context.paper, context.is_quick());
+            let set: String = self.set.iter().map(|set| format!(" --device-set {set}")).collect();
+            return format!("ssdlab files{work} --device {}{set} --seed {}", self.device, self.seed);
+        }
         let mut command = format!("ssdlab run --device {}", self.device);
         match (&self.host, &context.host) {
             (Some(file), _) => command.push_str(&format!(" --host {}", context.paper.path(file))),
@@ -230,6 +242,13 @@ impl Run {
     pub(super) fn ready(&self, context: &PaperContext) -> Result<Ready, ReproduceError> {
         let config = context.config(self)?;
         let host = context.layers(self)?;
+        let command = self.command(context);
+        if let Some(on) = &self.files {
+            let files = on.ready(&context.experiment.files, context.paper, context.is_quick())?;
+            let key =
+                key_of(&[KEY, VERSION, &build(), &format!("{config:?}"), &files.identity(), &self.seed.to_string()]);
+            return Ok(Ready { run: self.clone(), config, command, key, doing: Doing::Files(files) });
+        }
         let found = |name: &str| {
             let input = context.inputs.iter().find(|input| input.name == name);
             let input = input.ok_or_else(|| ReproduceError::new(format!("the paper has no input '{name}'")))?;
@@ -260,7 +279,6 @@ impl Run {
         let source = input.source(self.replay.as_deref(), self.seed)?;
         let of_initial = initial.as_ref().map(|initial| initial.source(None, self.seed)).transpose()?;
         let precondition = self.precondition(context);
-        let mut hasher = blake3::Hasher::new();
         let fields = [
             KEY,
             VERSION,
@@ -277,22 +295,43 @@ impl Run {
         let breakdown = self.breakdown.then_some("breakdown");
         let interval = self.interval_ms.map(|interval| format!("every {interval} ms"));
         let asked = layers.as_deref().into_iter().chain(aged_by).chain(breakdown).chain(interval.as_deref());
-        for field in fields.into_iter().chain(asked) {
-            hasher.update(&(field.len() as u64).to_le_bytes());
-            hasher.update(field.as_bytes());
-        }
-        let key = hasher.finalize().to_hex()[..32].to_string();
+        let key = key_of(&fields.into_iter().chain(asked).collect::<Vec<&str>>());
         let steady = context.experiment.steady.clone().filter(|_| self.preparation == Preparation::Steady);
-        let command = self.command(context);
-        let run = self.clone();
-        Ok(Ready { run, config, host, input, initial, volumes, steady, ageing, precondition, command, key })
+        let requests = Requests { host, input, initial, volumes, steady, ageing, precondition };
+        Ok(Ready { run: self.clone(), config, command, key, doing: Doing::Requests(Box::new(requests)) })
     }
+}
+
+/// What names results: a hash of these fields.
+fn key_of(fields: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for field in fields {
+        hasher.update(&(field.len() as u64).to_le_bytes());
+        hasher.update(field.as_bytes());
+    }
+    hasher.finalize().to_hex()[..32].to_string()
 }
 
 /// A run that can be begun on any thread.
 pub(super) struct Ready {
     pub(super) run: Run,
     pub(super) config: DriveConfig,
+    pub(super) command: String,
+    /// What names its results: a hash of the program, the whole configuration, the input and how it is sent.
+    pub(super) key: String,
+    pub(super) doing: Doing,
+}
+
+/// What a run does.
+pub(super) enum Doing {
+    /// Requests on a drive or a stack.
+    Requests(Box<Requests>),
+    /// A file workload on a file system.
+    Files(ReadyFiles),
+}
+
+/// Requests, with what the drive is before them.
+pub(super) struct Requests {
     pub(super) host: Option<(String, Host)>,
     pub(super) input: Input,
     pub(super) initial: Option<Input>,
@@ -303,42 +342,45 @@ pub(super) struct Ready {
     pub(super) ageing: Option<(String, &'static str)>,
     /// As `--precondition`.
     pub(super) precondition: String,
-    pub(super) command: String,
-    /// What names its results: a hash of the program, the whole configuration, the input and how it is sent.
-    pub(super) key: String,
 }
 
-impl Ready {
+impl Requests {
     /// The workload, opened for this thread.
-    pub(super) fn source(&self) -> Result<TextSource, ReproduceError> {
-        self.input.source(self.run.replay.as_deref(), self.run.seed)
+    pub(super) fn source(&self, run: &Run) -> Result<TextSource, ReproduceError> {
+        self.input.source(run.replay.as_deref(), run.seed)
     }
 
     /// The input that comes first, opened for this thread.
-    pub(super) fn initial_source(&self) -> Result<Option<TextSource>, ReproduceError> {
-        self.initial.as_ref().map(|initial| initial.source(None, self.run.seed)).transpose()
+    pub(super) fn initial_source(&self, run: &Run) -> Result<Option<TextSource>, ReproduceError> {
+        self.initial.as_ref().map(|initial| initial.source(None, run.seed)).transpose()
     }
 
     /// The workload that ages the drive, opened for this thread.
-    pub(super) fn ageing_source(&self) -> Result<Option<TextSource>, ReproduceError> {
+    pub(super) fn ageing_source(&self, run: &Run) -> Result<Option<TextSource>, ReproduceError> {
         let source = match (&self.steady, &self.ageing) {
-            (Some(text), _) => Some(TextSource::open(text, Sending::default(), self.run.seed)),
-            (None, Some((file, text))) => Some(TextSource::of_jobs(text, file, self.run.seed)),
+            (Some(text), _) => Some(TextSource::open(text, Sending::default(), run.seed)),
+            (None, Some((file, text))) => Some(TextSource::of_jobs(text, file, run.seed)),
             (None, None) => None,
         };
         source.transpose().map_err(ReproduceError::new)
     }
+}
 
+impl Ready {
     /// What names the drive's age, for runs that share it; nothing where none is kept.
     pub(super) fn shared_age(&self) -> Option<String> {
+        let Doing::Requests(requests) = &self.doing else { return None };
         let kept = matches!(self.run.preparation, Preparation::Fill | Preparation::Steady | Preparation::Aged);
-        let layers = self.host.as_ref().map(|(_, host)| host);
-        kept.then(|| format!("{:?} {layers:?} {} {}", self.config, self.precondition, self.run.seed))
+        let layers = requests.host.as_ref().map(|(_, host)| host);
+        kept.then(|| format!("{:?} {layers:?} {} {}", self.config, requests.precondition, self.run.seed))
     }
 
     /// Memory that the run takes at most, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        memory_bytes(&self.config, self.host.as_ref().map(|(_, host)| host))
+        match &self.doing {
+            Doing::Requests(requests) => memory_bytes(&self.config, requests.host.as_ref().map(|(_, host)| host)),
+            Doing::Files(files) => files.memory_bytes(&self.config),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use ssdlab_base::Nanos;
 
 use super::context::PaperContext;
-use super::plan::{Preparation, Ready, Run, memory_bytes};
+use super::plan::{Doing, Preparation, Ready, Requests, Run, memory_bytes};
 use super::result_reader::Measured;
 use super::store::Store;
 use ssdlab_lab::breakdown::Breakdown;
@@ -148,6 +148,9 @@ impl Outcomes {
 /// The run that takes the most memory, and how much that is in bytes; nothing where none can be made ready.
 pub fn largest(context: &PaperContext, runs: &[Run]) -> Option<(Run, u64)> {
     let sized = runs.iter().filter_map(|run| {
+        if run.files.is_some() {
+            return Some((run.clone(), run.ready(context).ok()?.memory_bytes()));
+        }
         let host = context.layers(run).ok()?;
         Some((run.clone(), memory_bytes(&context.config(run).ok()?, host.as_ref().map(|(_, host)| host))))
     });
@@ -326,11 +329,33 @@ fn outcome(ready: &Ready, store: &Store, settings: &Settings<'_>) -> Outcome {
     }
 }
 
+/// What a run leaves.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Left {
+    Requests(Box<RunResult>),
+    Files(Value),
+}
+
 /// The run itself; nothing if it was stopped.
-fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, String> {
+fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<Left>, String> {
+    match &ready.doing {
+        Doing::Requests(requests) => {
+            Ok(of_requests(ready, requests, settings)?.map(|left| Left::Requests(Box::new(left))))
+        }
+        Doing::Files(files) => {
+            let progress = settings.watch.within(&ready.run);
+            let run = &ready.run;
+            Ok(files.run(&ready.config, run.seed, &ready.command, settings.stop, &*progress)?.map(Left::Files))
+        }
+    }
+}
+
+fn of_requests(ready: &Ready, requests: &Requests, settings: &Settings<'_>) -> Result<Option<RunResult>, String> {
     let said = |error: super::ReproduceError| error.sentence;
-    let source = ready.source().map_err(said)?;
-    let (initial, ageing) = (ready.initial_source().map_err(said)?, ready.ageing_source().map_err(said)?);
+    let run = &ready.run;
+    let source = requests.source(run).map_err(said)?;
+    let (initial, ageing) = (requests.initial_source(run).map_err(said)?, requests.ageing_source(run).map_err(said)?);
     let preconditioning = match (ready.run.preparation, &ageing) {
         (Preparation::Steady, Some(steady)) => Preconditioning::SteadyUnder(steady),
         (Preparation::Aged, Some(jobs)) => Preconditioning::Workload(jobs),
@@ -338,13 +363,13 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
         (Preparation::Touched, _) => Preconditioning::Touched,
         (Preparation::Fill, _) => Preconditioning::Fill,
     };
-    let subtests = ready.volumes.as_ref().map(|volumes| Subtests {
+    let subtests = requests.volumes.as_ref().map(|volumes| Subtests {
         volumes: volumes.clone(),
         initial: initial.as_ref().map(|initial| initial as &dyn WorkloadSource),
     });
     let drives = [DeviceUnderTest { label: ready.config.name.clone(), config: ready.config.clone() }];
     let experiment = Experiment {
-        host: ready.host.as_ref().map(|(_, host)| host),
+        host: requests.host.as_ref().map(|(_, host)| host),
         precondition_below: false,
         drives: &drives,
         workload: &source,
@@ -362,10 +387,10 @@ fn one(ready: &Ready, settings: &Settings<'_>) -> Result<Option<RunResult>, Stri
             title: None,
             command: ready.command.split(' ').map(str::to_string).collect(),
             started: None,
-            workload: ready.input.shown.clone(),
+            workload: requests.input.shown.clone(),
             replay: source.replay(),
-            precondition: ready.precondition.clone(),
-            host: ready.host.as_ref().map(|(file, _)| file.clone()),
+            precondition: requests.precondition.clone(),
+            host: requests.host.as_ref().map(|(file, _)| file.clone()),
             overrides: BTreeMap::new(),
         },
     };

@@ -5,10 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use ssdlab_lab::output::{OutputError, Staging, write_json};
-use ssdlab_lab::result::{FORMAT, RunResult};
+use ssdlab_lab::result::FORMAT;
 
 /// The folder of runs.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ impl Store {
     }
 
     /// Keeps a run's result; it appears whole or not at all.
-    pub(super) fn keep(&self, key: &str, result: &RunResult) -> Result<(), OutputError> {
+    pub(super) fn keep(&self, key: &str, result: &impl Serialize) -> Result<(), OutputError> {
         let mut staging = Staging::new(&self.folder)?;
         staging.write(&format!("{key}.json"), |to| write_json(result, to))?;
         staging.commit()
