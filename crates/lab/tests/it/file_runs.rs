@@ -12,8 +12,13 @@ use ssdlab_lab::{Control, DeviceUnderTest, Quiet};
 use ssdlab_workload::files::Personality;
 use ssdlab_workload::fio::FioJob;
 
-/// A drive of 128 segments of 1 MB, on 4 channels and 2 ways.
+/// A drive of so many segments of 1 MB, on 4 channels and 2 ways.
 fn drive(segments: u32, design: &str) -> DeviceUnderTest {
+    drive_of(segments, 32, design)
+}
+
+/// A drive of so many segments of 8 blocks with so many pages of 4 KB.
+fn drive_of(segments: u32, pages: u32, design: &str) -> DeviceUnderTest {
     let text = format!(
         r#"
 name = "small"
@@ -23,11 +28,11 @@ chips_per_channel = 2
 dies_per_chip = 1
 planes_per_die = 1
 blocks_per_plane = {}
-pages_per_block = 32
+pages_per_block = {pages}
 page_size = "4k"
 timing = {{ read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }}
 [capacity]
-user = "{segments}m"
+user = "{}k"
 [interface]
 kind = "nvme"
 queues = 1
@@ -38,6 +43,7 @@ allocation = "dynamic"
 {}
 "#,
         segments + 12,
+        segments * pages * 32,
         if design == "aftl" { "segment_levels = \"ways\"" } else { "" }
     );
     let config = Description::parse(&text, "small").and_then(|text| text.resolve()).expect("a description");
@@ -282,4 +288,22 @@ fn every_key_of_a_file_run_is_documented() {
         }
     }
     assert!(missing.is_empty(), "docs/results.md does not say what these are: {missing:?}");
+}
+
+/// A segment whose summary has several blocks may empty while it is being cleaned: it was trimmed, its cleaning went on, and the
+/// file system became read-only. What was kept of the summary of a segment that is written again was taken for the new one.
+#[test]
+fn segments_that_empty_while_they_are_cleaned_are_left() {
+    let dut = drive_of(96, 256, "aftl");
+    let postmark = ["files=2600", "size_low=5k", "size_high=512k", "transactions=4000"];
+    let personality = personality("postmark", &postmark);
+    let run = FilesRun {
+        options: Options { cache: 64 << 20, ..Options::default() },
+        ..with(&dut, FilesWork::Personality(&personality), 0)
+    };
+    let result = ran(&run);
+    let cleaning = &result.file_system.cleaning;
+    assert!(cleaning.segments > 20, "{cleaning:?}");
+    // Check-points are made where they free segments.
+    assert!(result.file_system.checkpoints.count < 3 * cleaning.segments, "{:?}", result.file_system.checkpoints);
 }
