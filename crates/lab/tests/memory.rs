@@ -176,7 +176,7 @@ fn file_runs_take_no_more_than_they_are_said_to() {
     let text = "name = \"segments\"\n[flash]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 1\n\
                 blocks_per_plane = 520\npages_per_block = 64\npage_size = \"4k\"\n\
                 timing = { read = \"75us\", program = \"478us\", erase = \"3.8ms\", transfer = \"33.3us\" }\n\
-                [capacity]\nuser = \"2g\"\n[ftl]\ndesign = \"aftl\"\nsegment_levels = \"ways\"\n";
+                [capacity]\nuser = \"2g\"\n[ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\nsegment_levels = \"ways\"\n";
     let config = Description::parse(text, "segments").and_then(|text| text.resolve()).expect("a description");
     let dut = DeviceUnderTest { label: config.name.clone(), config };
     for (settings, cache, verify) in [
