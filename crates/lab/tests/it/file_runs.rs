@@ -295,10 +295,10 @@ fn every_key_of_a_file_run_is_documented() {
 #[test]
 fn segments_that_empty_while_they_are_cleaned_are_left() {
     let dut = drive_of(96, 256, "aftl");
-    let postmark = ["files=1700", "size_low=5k", "size_high=512k", "transactions=4000"];
+    let postmark = ["files=1500", "size_low=5k", "size_high=512k", "transactions=3000"];
     let personality = personality("postmark", &postmark);
     let run = FilesRun {
-        options: Options { cache: 64 << 20, ..Options::default() },
+        options: Options { cache: 8 << 20, ..Options::default() },
         ..with(&dut, FilesWork::Personality(&personality), 0)
     };
     let result = ran(&run);
