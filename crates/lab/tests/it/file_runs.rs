@@ -307,3 +307,15 @@ fn segments_that_empty_while_they_are_cleaned_are_left() {
     // Check-points are made where they free segments.
     assert!(result.file_system.checkpoints.count < 3 * cleaning.segments, "{:?}", result.file_system.checkpoints);
 }
+
+/// What was kept of the summary of a segment that is written again was taken for the new one: its valid blocks were not found, and it
+/// was chosen and cleaned in vain. A segment that is cleaned leaves; a few are chosen again while what they had is being written.
+#[test]
+fn a_segment_that_is_cleaned_leaves() {
+    let dut = drive(80, "aftl");
+    let jobs = jobs("[a]\nrw=randwrite\noverwrite=1\nbs=4k\nsize=40m\nio_size=100m\nfilename=f\n");
+    let options = Options { cache: 32 << 20, ..Options::default() };
+    let cleaning = ran(&FilesRun { options, ..with(&dut, FilesWork::Jobs(&jobs, "jobs.fio"), 0) }).file_system.cleaning;
+    assert!(cleaning.segments > 50, "{cleaning:?}");
+    assert!(cleaning.segments * 4 < cleaning.trimmed_segments * 5, "{cleaning:?}");
+}
