@@ -14,9 +14,16 @@ use std::time::Duration;
 use common::{Random, drive, duts, experiment};
 use rand::RngExt as _;
 use ssdlab_base::{Nanos, rng};
+use ssdlab_device::Description;
 use ssdlab_flash::mapped_bytes;
+use ssdlab_fs::kinds::FileSystemKind;
+use ssdlab_fs::{MakeOptions, Options};
+use ssdlab_lab::files::{FilesRun, FilesWork, HostTime, run_files};
 use ssdlab_lab::memory::{BESIDES, Part};
-use ssdlab_lab::{Breakdown, Control, Experiment, Memory, Preconditioning, Quiet, Sending, SnapshotCache, TextSource};
+use ssdlab_lab::{
+    Breakdown, Control, DeviceUnderTest, Experiment, Memory, Preconditioning, Quiet, Sending, SnapshotCache, TextSource,
+};
+use ssdlab_workload::files::Personality;
 
 /// Bytes handed out now.
 static HEAP: AtomicU64 = AtomicU64::new(0);
@@ -44,15 +51,21 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that a run takes, in bytes.
-fn peak(experiment: &Experiment<'_>) -> u64 {
+/// The most that something takes, in bytes.
+fn peak_of(run: impl FnOnce(&Control<'_>)) -> u64 {
     let before = HEAP.load(Ordering::Relaxed) + mapped_bytes();
     PEAK.store(before, Ordering::Relaxed);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
-    let result = ssdlab_lab::run(experiment, None, &control).expect("the experiment is sound");
-    assert_eq!(result.devices.len(), experiment.drives.len());
+    run(&Control::new(&stop, &Quiet));
     PEAK.load(Ordering::Relaxed) - before
+}
+
+/// The most that a run takes, in bytes.
+fn peak(experiment: &Experiment<'_>) -> u64 {
+    peak_of(|control| {
+        let result = ssdlab_lab::run(experiment, None, control).expect("the experiment is sound");
+        assert_eq!(result.devices.len(), experiment.drives.len());
+    })
 }
 
 /// One test at a time: bytes are counted in one place.
@@ -146,11 +159,54 @@ fn drawn_settings_take_no_more_than_they_are_said_to() {
                 Part::Workload => 2,
                 Part::Slowest(_) => 3,
                 Part::Timeline => 4,
+                Part::Cache | Part::Metadata | Part::Check => panic!("{part:?} belongs to file runs"),
             };
             drawn[place] += 1;
         }
     }
     for (place, draws) in drawn.iter().enumerate() {
         assert!(*draws > 0, "part {place} was never drawn");
+    }
+}
+
+/// A file run with a small cache or a large one, verified or not, with many small files or few large ones.
+#[test]
+fn file_runs_take_no_more_than_they_are_said_to() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = "name = \"segments\"\n[flash]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 520\npages_per_block = 64\npage_size = \"4k\"\n\
+                timing = { read = \"75us\", program = \"478us\", erase = \"3.8ms\", transfer = \"33.3us\" }\n\
+                [capacity]\nuser = \"2g\"\n[ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\nsegment_levels = \"ways\"\n";
+    let config = Description::parse(text, "segments").and_then(|text| text.resolve()).expect("a description");
+    let dut = DeviceUnderTest { label: config.name.clone(), config };
+    for (settings, cache, verify) in [
+        (["files=40000", "mean_size=8k"], 1 << 20, false),
+        (["files=40000", "mean_size=8k"], 1 << 30, true),
+        (["files=60", "mean_size=16m"], 1 << 30, false),
+        (["files=60", "mean_size=16m"], 8 << 20, true),
+    ] {
+        let mut personality = Personality::open("fileserver").expect("it ships");
+        settings.iter().for_each(|setting| personality.set(setting).expect(setting));
+        let run = FilesRun {
+            dut: &dut,
+            host: None,
+            kind: FileSystemKind::of_name("alfs").expect("it is one"),
+            make: MakeOptions::default(),
+            options: Options { cache, ..Options::default() },
+            host_time: HostTime::read(&[], "--host-time").expect("defaults"),
+            work: FilesWork::Personality(&personality),
+            until: None,
+            operations: Some(3000),
+            seed: 1,
+            is_cold: false,
+            verify,
+            check: true,
+            command: Vec::new(),
+        };
+        let memory = run.memory().expect("a known design");
+        let said = memory.total() + BESIDES;
+        let taken = peak_of(|control| drop(run_files(&run, control).expect("a sound run")));
+        println!("{settings:?}, cache {cache}, verify {verify}: {said} said, {taken} taken: {memory:?}");
+        assert!(taken <= said, "{settings:?}, cache {cache}, verify {verify}: {taken} of {said}: {memory:?}");
     }
 }

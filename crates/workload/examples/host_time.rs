@@ -57,7 +57,7 @@ fn run(folder: &Path) -> Result<()> {
     let mut bytes = vec![0; LARGE];
     let open_close = measure(CALLS, |_| File::open(&path).map(drop))?;
     let [create, unlink] = create_and_unlink(folder)?;
-    let stat = measure(CALLS, |_| fs::symlink_metadata(&path).map(|found| drop(black_box(found))))?;
+    let stat = measure(CALLS, |_| black_box(fs::symlink_metadata(&path)).map(|_| ()))?;
     let read = measure(CALLS, |number| file.read_exact_at(&mut bytes[..1], number as u64))?;
     let write = measure(CALLS, |number| file.write_all_at(&[2], number as u64))?;
     let fsync = measure(CALLS, |_| file.sync_all())?;

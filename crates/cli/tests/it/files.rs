@@ -103,7 +103,7 @@ fn filebench_s_own_language_is_named() {
         assert_eq!(done.status, 2, "{}", done.stderr);
         for part in words.iter().chain(&[
             "Filebench's own language, which is not read",
-            "fileserver, postmark",
+            "dfsio, fileserver, postmark",
             "TOML (docs/files.md)",
         ]) {
             assert!(done.stderr.contains(part), "{part}: {}", done.stderr);
@@ -147,6 +147,7 @@ queues = 1
 queue_depth = 64
 [ftl]
 design = "aftl"
+allocation = "dynamic"
 segment_levels = "ways"
 "#;
 
@@ -205,7 +206,7 @@ fn what_is_wrong_with_a_run_on_a_drive_is_said_with_what_was_expected() {
     refuses(&["--keep"], &["--keep is for --dir"]);
     refuses(&["--nonempty"], &["--nonempty is for --dir"]);
     refuses(&["--fs-set", "cach=3m"], &["--fs-set 'cach=3m'", "did you mean 'cache'?"]);
-    refuses(&["--fs-set", "cache=16k"], &["--fs-set 'cache=16k'", "cache", "at least 64k"]);
+    refuses(&["--fs-set", "cache=16k"], &["--fs-set 'cache=16k'", "cache", "from 65536"]);
     refuses(&["--host-time", "cal=3us"], &["--host-time 'cal=3us'", "did you mean 'call'?"]);
     refuses(&["--host", "append.toml"], &["expected a drive of the command set segments", "leave out --host"]);
     refuses(

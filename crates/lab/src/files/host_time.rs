@@ -1,7 +1,7 @@
 //! The time that calls take on the host, beside what they wait for: the file system itself takes none in virtual time.
 //!
-//! Without it, a thread whose files are cached would never let virtual time pass. The defaults are measurements on tmpfs by
-//! `scripts/host-time` (docs/files.md names the machine); threads are never short of processors.
+//! Without it, a thread whose files are cached would never let virtual time pass. The defaults are measurements on tmpfs by the
+//! example `host_time` of the crate `ssdlab-workload` (docs/files.md names the machine); threads are never short of processors.
 
 use ssdlab_base::Nanos;
 use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Errors, Key, Kind, Section, Tree};
@@ -16,13 +16,13 @@ pub const HOST_TIME_KEYS: &[Key] = &[
     Key::new(
         "call",
         Kind::Time(SECOND),
-        KeyDefault::number(1000),
+        KeyDefault::number(1400),
         "Time of the host for each call, such as open, read or fsync.",
     ),
     Key::new(
         "copy",
         Kind::Time(SECOND),
-        KeyDefault::number(300),
+        KeyDefault::number(210),
         "Time of the host for each 4 KB that a call copies, the last part counted whole; direct I/O copies nothing.",
     ),
 ];

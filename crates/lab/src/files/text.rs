@@ -5,6 +5,7 @@ use std::fmt;
 use ssdlab_base::{Nanos, format_size};
 
 use super::result::DeviceFilesResult;
+use crate::jobs;
 use crate::text::percent;
 
 fn grouped(number: u64) -> String {
@@ -44,7 +45,8 @@ impl fmt::Display for DeviceFilesResult {
             .filter(|(_, bytes)| *bytes > 0)
             .map(|(name, bytes)| format!("{name} {}", percent(*bytes as f64 / written.total.max(1) as f64)))
             .collect();
-        row(f, "written to the drive", format!("{}: {}", format_size(written.total), parts.join(", ")))?;
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        row(f, "written to the drive", format!("{}{parts}", format_size(written.total)))?;
         let ratio = |ratio: Option<f64>| ratio.map_or("-".to_string(), |ratio| format!("{ratio:.3}"));
         let amplification = &fs.write_amplification;
         let text = format!(
@@ -89,6 +91,9 @@ impl fmt::Display for DeviceFilesResult {
                 grouped(flash.erases.total)
             );
             row(f, "flash", text)?;
+        }
+        if !self.jobs.is_empty() {
+            f.write_str(&jobs::render(&self.run.personality, true, &self.jobs))?;
         }
         let of_drives = self.drives.iter().flat_map(|drive| &drive.checks);
         let all: Vec<_> = self.checks.iter().chain(of_drives).collect();

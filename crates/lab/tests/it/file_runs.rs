@@ -12,8 +12,13 @@ use ssdlab_lab::{Control, DeviceUnderTest, Quiet};
 use ssdlab_workload::files::Personality;
 use ssdlab_workload::fio::FioJob;
 
-/// A drive of 128 segments of 1 MB, on 4 channels and 2 ways.
+/// A drive of so many segments of 1 MB, on 4 channels and 2 ways.
 fn drive(segments: u32, design: &str) -> DeviceUnderTest {
+    drive_of(segments, 32, design)
+}
+
+/// A drive of so many segments of 8 blocks with so many pages of 4 KB.
+fn drive_of(segments: u32, pages: u32, design: &str) -> DeviceUnderTest {
     let text = format!(
         r#"
 name = "small"
@@ -23,11 +28,11 @@ chips_per_channel = 2
 dies_per_chip = 1
 planes_per_die = 1
 blocks_per_plane = {}
-pages_per_block = 32
+pages_per_block = {pages}
 page_size = "4k"
 timing = {{ read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }}
 [capacity]
-user = "{segments}m"
+user = "{}k"
 [interface]
 kind = "nvme"
 queues = 1
@@ -38,6 +43,7 @@ allocation = "dynamic"
 {}
 "#,
         segments + 12,
+        segments * pages * 32,
         if design == "aftl" { "segment_levels = \"ways\"" } else { "" }
     );
     let config = Description::parse(&text, "small").and_then(|text| text.resolve()).expect("a description");
@@ -282,4 +288,34 @@ fn every_key_of_a_file_run_is_documented() {
         }
     }
     assert!(missing.is_empty(), "docs/results.md does not say what these are: {missing:?}");
+}
+
+/// A segment whose summary has several blocks may empty while it is being cleaned: it was trimmed, its cleaning went on, and the
+/// file system became read-only. What was kept of the summary of a segment that is written again was taken for the new one.
+#[test]
+fn segments_that_empty_while_they_are_cleaned_are_left() {
+    let dut = drive_of(96, 256, "aftl");
+    let postmark = ["files=1500", "size_low=5k", "size_high=512k", "transactions=3000"];
+    let personality = personality("postmark", &postmark);
+    let run = FilesRun {
+        options: Options { cache: 8 << 20, ..Options::default() },
+        ..with(&dut, FilesWork::Personality(&personality), 0)
+    };
+    let result = ran(&run);
+    let cleaning = &result.file_system.cleaning;
+    assert!(cleaning.segments > 20, "{cleaning:?}");
+    // Check-points are made where they free segments.
+    assert!(result.file_system.checkpoints.count < 3 * cleaning.segments, "{:?}", result.file_system.checkpoints);
+}
+
+/// What was kept of the summary of a segment that is written again was taken for the new one: its valid blocks were not found, and it
+/// was chosen and cleaned in vain. A segment that is cleaned leaves; a few are chosen again while what they had is being written.
+#[test]
+fn a_segment_that_is_cleaned_leaves() {
+    let dut = drive(80, "aftl");
+    let jobs = jobs("[a]\nrw=randwrite\noverwrite=1\nbs=4k\nsize=40m\nio_size=100m\nfilename=f\n");
+    let options = Options { cache: 32 << 20, ..Options::default() };
+    let cleaning = ran(&FilesRun { options, ..with(&dut, FilesWork::Jobs(&jobs, "jobs.fio"), 0) }).file_system.cleaning;
+    assert!(cleaning.segments > 50, "{cleaning:?}");
+    assert!(cleaning.segments * 4 < cleaning.trimmed_segments * 5, "{cleaning:?}");
 }

@@ -179,7 +179,7 @@ fn a_stop_ends_the_run_and_closes_what_is_open() {
 fn what_is_wrong_is_said_with_what_was_probably_meant() {
     let said = |text: &str| Personality::open(text).expect_err(text).to_string();
     assert!(said("filserver").contains("did you mean 'fileserver'?"), "{}", said("filserver"));
-    assert!(said("nonsense").contains("These ship: fileserver, postmark"));
+    assert!(said("nonsense").contains("These ship: dfsio, fileserver, postmark"));
     assert!(said("./none.toml").contains("./none.toml: cannot be read"));
     let wrong = |setting: &str| {
         let mut personality = Personality::open("fileserver").expect("it ships");
