@@ -523,6 +523,15 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) command_sets: bool,
 
+    /// Torture a file system of this kind, such as `alfs`, on small drives
+    #[arg(long, value_name = "KIND",
+        conflicts_with_all = ["host", "stacks", "drivers", "command_sets", "device", "set", "design", "buffer", "replay"])]
+    pub(crate) fs: Option<String>,
+
+    /// Set a key of the file system in place of drawing it
+    #[arg(long, value_name = "KEY=VALUE", requires = "fs", conflicts_with = "exhaustive")]
+    pub(crate) fs_set: Vec<String>,
+
     /// Override a key of the drive's description
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

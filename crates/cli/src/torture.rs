@@ -13,6 +13,7 @@ use ssdlab_base::{closest, grouped, parse_duration, read_text};
 use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_lab::memory::BESIDES;
+use ssdlab_torture::files::{FileScope, ShortSequences};
 use ssdlab_torture::stacks::{Stack, StackScope};
 use ssdlab_torture::tags::TagScope;
 use ssdlab_torture::{
@@ -48,6 +49,12 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     if layered(args) {
         return campaign(args, stack_scope(args)?);
     }
+    if let Some(kind) = &args.fs {
+        let scope = file_scope(args, kind)?;
+        let Some(length) = args.exhaustive else { return campaign(args, scope) };
+        let sequences = ShortSequences { kind: scope.kind(), length, jobs: jobs(args) };
+        return watched(args, None, |stop, watch| sequences.run(stop, watch));
+    }
     let scope = scope(args)?;
     let Some(length) = args.exhaustive else { return campaign(args, scope) };
     let Scope { designs, buffers, .. } = scope;
@@ -58,6 +65,26 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
 /// Whether stacks of layers are tortured.
 fn layered(args: &Torture) -> bool {
     args.host.is_some() || args.stacks || args.drivers
+}
+
+/// Whether cuts are counted by whose power goes.
+fn has_hosts(args: &Torture) -> bool {
+    layered(args) || args.fs.is_some()
+}
+
+/// What file systems are drawn from, as the command line says.
+fn file_scope(args: &Torture, kind: &str) -> Result<FileScope, Failure> {
+    let mut keys = String::new();
+    for assignment in &args.fs_set {
+        let Some((key, value)) = assignment.split_once('=') else {
+            return Err(Failure::input(format!("--fs-set {assignment}: expected KEY=VALUE")));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let is_number = value.parse::<i64>().is_ok();
+        let text = if is_number { value.to_string() } else { json!(value).to_string() };
+        keys.push_str(&format!("{key} = {text}\n"));
+    }
+    FileScope::new(kind, &keys, args.ops).map_err(Failure::input)
 }
 
 /// The text of a saved case, or of a host's description.
@@ -309,6 +336,8 @@ fn repeat(args: &Torture, seed: u64) -> String {
         command.push_str(&format!(" --host {}", quoted(&file.display().to_string())));
     }
     let device = args.device.iter().map(|device| ("--device", device));
+    let device = device.chain(args.fs.iter().map(|kind| ("--fs", kind)));
+    let device = device.chain(args.fs_set.iter().map(|assignment| ("--fs-set", assignment)));
     let rest = [("--set", &args.set), ("--design", &args.design), ("--buffer", &args.buffer)];
     let rest = rest.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
     for (option, value) in device.chain(rest) {
@@ -374,6 +403,7 @@ fn totals_json(totals: &Totals, wall: Option<Duration>) -> Value {
         "commands": totals.commands,
         "stack_cuts": { "host": host, "drive": drive, "all": all },
         "stacks_not_back": totals.not_back,
+        "cuts_by_work": totals.cuts_by_work,
         "cuts": {
             "total": totals.cuts, "program": kinds[0], "erase": kinds[1], "recovery": kinds[2], "idle": kinds[3],
         },
@@ -404,7 +434,9 @@ fn table(args: &Torture, totals: &Totals, wall: Duration) -> String {
         row("commands", count(totals.commands)),
         row("power cuts", count(totals.cuts)),
     ];
-    if !layered(args) {
+    if args.fs.is_some() {
+        rows.extend(totals.cuts_by_work.iter().map(|(work, cuts)| row(&format!("  in {work}"), count(*cuts))));
+    } else if !layered(args) {
         rows.extend([
             row("  in a program", count(program)),
             row("  in an erase", count(erase)),
@@ -433,11 +465,13 @@ fn table(args: &Torture, totals: &Totals, wall: Duration) -> String {
         row("wall time", format!("{:.1} s", wall.as_secs_f64())),
     ]);
     let mut text = stdout::aligned(&rows);
-    if layered(args) {
+    if has_hosts(args) {
         let [host, drive, all] = totals.stack_cuts;
         text += &format!("crashes of the host {host}, cuts of one drive {drive}, cuts of everything {all}\n");
     }
-    if totals.not_back > 0 {
+    if totals.not_back > 0 && args.fs.is_some() {
+        text += &format!("file systems that did not come back, because media lost metadata: {}\n", totals.not_back);
+    } else if totals.not_back > 0 {
         text += &format!(
             "stacks that did not come back, because a layer could not read its records: {}\n",
             totals.not_back

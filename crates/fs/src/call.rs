@@ -379,6 +379,9 @@ pub struct Answer {
     pub at: Nanos,
     /// Number of its apply, from 0. Each call has one of its own.
     pub order: u64,
+    /// Whether it took effect. A call that fails has not, unless it has stages and fails behind its effect: a write that was to be
+    /// durable changed the file in memory.
+    pub took_effect: bool,
     /// How it ended.
     pub result: Result<Reply, Errno>,
 }

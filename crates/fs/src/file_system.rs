@@ -21,6 +21,7 @@ use crate::core::cache::Of;
 use crate::core::log::{Outgoing, Placed};
 use crate::core::{Core, Stop};
 use crate::format::superblock::Superblock;
+use crate::jobs::Job;
 use crate::jobs::checkpoint::Checkpoints;
 use crate::jobs::cleaning::CleanStep;
 use crate::jobs::loads::Loads;
@@ -71,6 +72,8 @@ pub struct FileSystem {
     pub(crate) clean_in_background: bool,
     /// Pages that cleaning has moved and that are to be sent.
     pub(crate) moved: VecDeque<(u32, u32)>,
+    /// Some of those are in their log and not sent.
+    pub(crate) has_unsent: bool,
     /// Something was not sent, since there are too few free segments.
     pub(crate) wants_room: bool,
     /// Pages that are dirty since then, or longer, are to be sent.
@@ -105,6 +108,7 @@ impl FileSystem {
             cleaned: Vec::new(),
             clean_in_background: false,
             moved: VecDeque::new(),
+            has_unsent: false,
             wants_room: false,
             expired: None,
             checkpoint_at: Nanos::MAX,
@@ -141,7 +145,8 @@ impl FileSystem {
 
     /// When something happens next; `None` when nothing will.
     pub fn next_event(&self) -> Option<Nanos> {
-        let timer = self.timer();
+        // A timer that had nothing to do when its time came is due as soon as there is something.
+        let timer = self.timer().map(|at| at.max(self.core.now));
         let below = self.below.next_event();
         if self.below.in_flight() > 0 && below.is_none() {
             return Some(self.core.now);
@@ -175,6 +180,29 @@ impl FileSystem {
     /// Calls without an answer.
     pub fn outstanding(&self) -> usize {
         self.tasks.len()
+    }
+
+    /// Calls that took effect and have no answer yet: the tag of each, and the number of its apply.
+    pub fn unanswered(&self) -> Vec<(u32, u64)> {
+        let of = |task: &Task| match &task.work {
+            Work::Call(calling) if calling.result.is_ok() => calling.order.map(|order| (calling.tag, order)),
+            _ => None,
+        };
+        self.tasks.all().filter_map(|(_, task)| of(task)).collect()
+    }
+
+    /// Work of its own that is in flight now.
+    pub fn jobs(&self) -> Vec<Job> {
+        let checkpoints = &self.checkpoints;
+        let all = [
+            (Job::Cleaning, self.cleaning.is_some() || !self.moved.is_empty()),
+            (Job::Checkpoint, !checkpoints.is_idle()),
+            (Job::Switch, checkpoints.is_switching),
+            (Job::MapCleaning, checkpoints.is_cleaning_map),
+            (Job::Freeing, !self.core.freeing.is_empty()),
+            (Job::Trim, checkpoints.trims > 0),
+        ];
+        all.into_iter().filter(|(_, is_in_flight)| *is_in_flight).map(|(job, _)| job).collect()
     }
 
     /// Why nothing can be changed any more, if so.
@@ -381,6 +409,7 @@ impl FileSystem {
             any |= self.place_moved();
             any |= self.write_out();
             any |= self.clean();
+            any |= self.send_moved();
             any |= self.limit_metadata();
             any |= self.run_checkpoint();
             any |= self.trim();
@@ -566,8 +595,9 @@ impl FileSystem {
     fn answer(&mut self, task: u32, ended: Result<(), Errno>) {
         let Work::Call(calling) = self.end_task(task) else { return };
         let Calling { tag, submitted, order, result, .. } = *calling;
-        let result = ended.and(result);
-        self.answers.push(Answer { tag, submitted, at: self.core.now, order: order.unwrap_or(0), result });
+        let took_effect = result.is_ok();
+        let (result, order) = (ended.and(result), order.unwrap_or(0));
+        self.answers.push(Answer { tag, submitted, at: self.core.now, order, took_effect, result });
     }
 
     fn unpin(&mut self, task: u32) {
@@ -600,9 +630,9 @@ impl FileSystem {
     pub(crate) fn fail_for_room(&mut self, task: u32) {
         match &mut self.tasks.get_mut(task).work {
             Work::Call(calling) if calling.order.is_none() => {
-                calling.order = Some(self.order);
+                (calling.order, calling.result) = (Some(self.order), Err(Errno::NoSpace));
                 self.order += 1;
-                self.answer(task, Err(Errno::NoSpace));
+                self.answer(task, Ok(()));
             }
             Work::Call(_) => {
                 self.core.set_read_only("no segment is free for what calls have written".to_string());
@@ -638,7 +668,9 @@ impl FileSystem {
 
     fn start_freeing(&mut self) -> bool {
         if self.core.read_only.is_some() {
-            return false;
+            let waiting = std::mem::take(&mut self.busy);
+            self.runnable.extend(waiting.iter().map(|(_, task)| *task));
+            return !waiting.is_empty();
         }
         let waiting: Vec<u32> =
             self.core.freeing.iter().filter(|(_, is_running)| !**is_running).map(|(number, _)| *number).collect();

@@ -30,4 +30,5 @@ pub use call::{Answer, Call, Content, Errno, FileId, FileKind, ROOT, Reply};
 pub use config::{MakeOptions, Options};
 pub use error::{MakeError, MountError};
 pub use file_system::FileSystem;
+pub use jobs::Job;
 pub use metrics::{Levels, Memory, Metrics, Shape};

@@ -12,6 +12,7 @@ use std::time::Instant;
 use ssdlab_base::CommandSet;
 use ssdlab_device::{Drive, DriveConfig, DriveError};
 use ssdlab_flash::{FaultKind, ScriptedFault};
+use ssdlab_fs::MakeError;
 use ssdlab_host::StackError;
 use toml::Value;
 
@@ -63,7 +64,7 @@ pub trait Subject: Clone + fmt::Debug + PartialEq + Send + Sync {
             Step::Command(_) | Step::Drain => true,
             Step::Run(_) | Step::Pass(_) | Step::Fail(FaultKind::Die, _) => false,
             Step::Fail(_, place) => !matches!(place, Place::Drive(_)),
-            Step::Cut(cut) => cut.whose == Whose::Only && !cut.unread,
+            Step::Cut(cut) => cut.whose == Whose::Only && !cut.unread && !cut.is_of_files(),
         }
     }
 
@@ -121,6 +122,9 @@ pub enum Refused {
     /// A layer.
     #[error(transparent)]
     Layer(#[from] StackError),
+    /// A file system.
+    #[error(transparent)]
+    FileSystem(#[from] MakeError),
 }
 
 /// What was found wrong.

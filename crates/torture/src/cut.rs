@@ -16,6 +16,13 @@
 //! cut drive=1 recovery=30% compare   drive 1 loses its power, and again when recovery has looked at 30 % of the pages
 //! cut all                            everything loses its power
 //! ```
+//!
+//! Of a file system, whose host counts its own work and mounts anew after each cut:
+//!
+//! ```text
+//! cut all job=cleaning:5 40%         when 5 events have run while it cleans
+//! cut all mount=7 mount=0            and again 7 events into the mount, and before the first event of the mount after that
+//! ```
 
 use std::fmt;
 use std::time::Instant;
@@ -24,6 +31,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{Drive, DriveConfig, DriveError, Options, Recovered};
 use ssdlab_flash::{Contents, Flash};
+use ssdlab_fs::Job;
 
 use crate::script::ScriptError;
 use crate::step::Words;
@@ -40,6 +48,8 @@ pub struct Cut {
     pub percent: u8,
     /// Where the power goes again in the recovery, in the recovery from that, and so on; `None` is not at all.
     pub recovery: [Option<Again>; 3],
+    /// After how many events of the mount the power goes again, in the mount after that, and so on. Of a file system alone.
+    pub mount: [Option<u32>; 2],
     /// Nothing is read after this cut: the next one follows.
     pub unread: bool,
 }
@@ -80,6 +90,8 @@ pub enum Moment {
     Durable,
     /// So many events have run.
     After(u32),
+    /// So many events have run while a file system did this work of its own.
+    Job(Job, u32),
 }
 
 const MOMENTS: [(&str, Moment); 3] =
@@ -87,7 +99,13 @@ const MOMENTS: [(&str, Moment); 3] =
 
 impl Cut {
     /// The power of the only drive goes at once, and everything is read afterwards.
-    pub const NOW: Cut = Cut { whose: Whose::Only, at: Moment::Now, percent: 0, recovery: [None; 3], unread: false };
+    pub const NOW: Cut =
+        Cut { whose: Whose::Only, at: Moment::Now, percent: 0, recovery: [None; 3], mount: [None; 2], unread: false };
+
+    /// Whether a file system alone can be cut like that.
+    pub(crate) fn is_of_files(&self) -> bool {
+        matches!(self.at, Moment::Job(..)) || self.mount.iter().any(Option::is_some)
+    }
 
     /// Plainer cuts, the plainest first.
     pub(crate) fn plainer(self) -> Vec<Cut> {
@@ -97,6 +115,8 @@ impl Cut {
         vec![
             Cut { whose: self.whose, unread: whose != Whose::Only, ..Cut::NOW },
             Cut { recovery: none, ..self },
+            Cut { mount: [None; 2], ..self },
+            Cut { mount: [self.mount[0], None], ..self },
             Cut { recovery: [first, None, None], ..self },
             Cut { recovery: [first, second, None], ..self },
             Cut { at: Moment::Now, ..self },
@@ -135,6 +155,17 @@ impl Cut {
                 cut.at = Moment::After(events);
             } else if let Some(drive) = word.strip_prefix("drive=").and_then(|word| word.parse().ok()) {
                 cut.whose = Whose::Drive(drive);
+            } else if let Some(job) = word.strip_prefix("job=") {
+                let known =
+                    job.split_once(':').and_then(|(name, events)| Some((Job::of_name(name)?, events.parse().ok()?)));
+                let (job, events) =
+                    known.ok_or_else(|| words.expected(&format!("job=NAME:EVENTS, of {}", Job::NAMES)))?;
+                cut.at = Moment::Job(job, events);
+            } else if let Some(events) = word.strip_prefix("mount=") {
+                let free = cut.mount.iter_mut().find(|place| place.is_none());
+                let (events, free) =
+                    events.parse().ok().zip(free).ok_or_else(|| words.expected("at most two of mount=EVENTS"))?;
+                *free = Some(events);
             } else if let Some(again) = word.strip_prefix("recovery=") {
                 let erase = again.strip_prefix("erase:").and_then(|blocks| blocks.parse().ok());
                 let again = percent(again, 100).map(Again::Scan).or(erase.map(Again::Erase));
@@ -184,7 +215,7 @@ pub(crate) fn draw_again(rng: &mut Rng) -> Again {
 
 impl fmt::Display for Cut {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cut { whose, at, percent, recovery, unread } = self;
+        let Cut { whose, at, percent, recovery, mount, unread } = self;
         match whose {
             Whose::Only => write!(to, "cut")?,
             Whose::Host => write!(to, "crash")?,
@@ -195,6 +226,8 @@ impl fmt::Display for Cut {
             write!(to, " {name}")?;
         } else if let Moment::After(events) = at {
             write!(to, " after={events}")?;
+        } else if let Moment::Job(job, events) = at {
+            write!(to, " job={}:{events}", job.name())?;
         }
         if *percent > 0 {
             write!(to, " {percent}%")?;
@@ -205,6 +238,7 @@ impl fmt::Display for Cut {
                 Again::Erase(blocks) => write!(to, " recovery=erase:{blocks}")?,
             }
         }
+        mount.iter().flatten().try_for_each(|events| write!(to, " mount={events}"))?;
         match (whose, unread) {
             (Whose::Only, true) => write!(to, " unread"),
             (Whose::Host | Whose::Drive(_) | Whose::All, false) => write!(to, " compare"),
@@ -294,6 +328,7 @@ impl PoweredDrive {
             Moment::Erase => work().erases > 0,
             Moment::Durable => durable > trap.durable,
             Moment::After(events) => trap.events >= events,
+            Moment::Job(..) => unreachable!("{} of a drive without a file system", trap.cut),
         }
     }
 

@@ -24,6 +24,7 @@
 //! segments             a drive with append-only segments or zones, and what each must hold
 //! shrd                 a drive of the set `shrd` without a driver, and what each unit must hold
 //! tags                 the example command set against a model of it
+//! files                a file system on a drive, against a model of it
 //! damaged_state        damaged bytes of saved drives and checkpoints
 //! ```
 //!
@@ -50,6 +51,7 @@ pub mod cut;
 mod damaged_state;
 pub mod driver;
 pub mod durability_oracle;
+pub mod files;
 pub mod journal;
 mod panic_capture;
 pub mod scale_down;

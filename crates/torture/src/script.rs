@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use crate::case::{Case, Subject};
+use crate::files::Files;
 use crate::segments::Segments;
 use crate::shrd::Log;
 use crate::single_drive::SingleDrive;
@@ -180,7 +181,9 @@ pub fn with_case<W: WithCase>(text: &str, file: &str, drives: &Drives<'_>, then:
     let torture = torture.unwrap_or(Value::Boolean(false));
     let set = torture.get("command_set").map(|set| set.as_str().unwrap_or_default());
     let has = |sets: &[&str]| set.is_some_and(|set| sets.contains(&set));
-    Ok(if torture.get("host").is_some() {
+    Ok(if torture.get("file_system").is_some() {
+        then.with(Case::<Files>::parse_with(text, file, drives)?)
+    } else if torture.get("host").is_some() {
         then.with(Case::<Stack>::parse_with(text, file, drives)?)
     } else if set.is_none() {
         then.with(Case::<SingleDrive>::parse_with(text, file, drives)?)

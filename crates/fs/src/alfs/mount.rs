@@ -69,78 +69,94 @@ impl FileSystem {
     /// # Errors
     /// There is none, it belongs to another device, or its metadata is not whole.
     pub fn mount(device: Box<dyn Device>, options: &Options) -> Result<FileSystem, MountError> {
-        let mut reader = Reader::new(device);
-        let (superblock, segments, mut chains) = find(&mut reader)?;
-        let in_use = newest(&chains)?;
-        let version = chains[0].seen.max(chains[1].seen);
-        let Chain { newest: Some(checkpoint), end, mut owners, .. } = std::mem::take(&mut chains[in_use]) else {
-            return Err(MountError::NoCheckpoint);
-        };
-        let segment = in_use as u32 + 1;
-        let mut core = Core::new(superblock, *options, reader.cell);
-        load_tables(
-            &mut reader,
-            &mut core,
-            &checkpoint.table,
-            &checkpoint.usage,
-            (segment * superblock.segment_blocks) + end,
-        )?;
-        core.space.clock = checkpoint.clock;
-        core.map.nodes_used = checkpoint.nodes_used;
-        core.map.first_free = checkpoint.first_free.min(superblock.map_blocks());
-        core.next_generation = checkpoint.next_generation.max(2);
-        core.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
-        core.freeing = core.orphans.iter().map(|number| (*number, false)).collect();
+        FileSystem::mount_or_return(device, options).map_err(|(error, _)| error)
+    }
 
-        let written = |segment: u32| (segments[segment as usize].written / BLOCK_SECTORS) as u32;
-        for segment in 3..superblock.segments {
-            let state = core.space.get(segment).state;
-            let told = segments[segment as usize].state;
-            match state {
-                State::Leaving => {
-                    if told != SegmentState::Free && !seeded(FsBug::TrimNotRepeated) {
-                        trim(&mut reader, &superblock, segment)?;
-                    }
-                    core.space.set_free(segment);
+    /// Mounts as [`FileSystem::mount`] does. A device whose file system cannot be mounted comes back, with what is in flight in it.
+    ///
+    /// # Errors
+    /// There is none, it belongs to another device, or its metadata is not whole.
+    pub fn mount_or_return(
+        device: Box<dyn Device>,
+        options: &Options,
+    ) -> Result<FileSystem, (MountError, Box<dyn Device>)> {
+        let mut reader = Reader::new(device);
+        match load(&mut reader, options) {
+            Ok((core, checkpoints)) => {
+                let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
+                system.proceed();
+                Ok(system)
+            }
+            Err(error) => Err((error, reader.below.into_device())),
+        }
+    }
+}
+
+/// Everything in memory, from what the drive has.
+fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), MountError> {
+    let (superblock, segments, mut chains) = find(reader)?;
+    let in_use = newest(&chains)?;
+    let version = chains[0].seen.max(chains[1].seen);
+    let Chain { newest: Some(checkpoint), end, mut owners, .. } = std::mem::take(&mut chains[in_use]) else {
+        return Err(MountError::NoCheckpoint);
+    };
+    let segment = in_use as u32 + 1;
+    let mut core = Core::new(superblock, *options, reader.cell);
+    load_tables(reader, &mut core, &checkpoint.table, &checkpoint.usage, (segment * superblock.segment_blocks) + end)?;
+    core.space.clock = checkpoint.clock;
+    core.map.nodes_used = checkpoint.nodes_used;
+    core.map.first_free = checkpoint.first_free.min(superblock.map_blocks());
+    core.next_generation = checkpoint.next_generation.max(2);
+    core.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
+    core.freeing = core.orphans.iter().map(|number| (*number, false)).collect();
+
+    let written = |segment: u32| (segments[segment as usize].written / BLOCK_SECTORS) as u32;
+    for segment in 3..superblock.segments {
+        let state = core.space.get(segment).state;
+        let told = segments[segment as usize].state;
+        match state {
+            State::Leaving => {
+                let is_to_trim = told != SegmentState::Free && !seeded(FsBug::TrimNotRepeated);
+                if is_to_trim && (core.read_only.is_some() || !trim(reader, &superblock, segment)?) {
+                    core.set_read_only(format!("the drive refuses to trim segment {segment}: it takes no changes"));
+                    continue;
                 }
-                State::Open(log) => {
-                    let position = checkpoint.logs[usize::from(log).min(6)];
-                    let is_at = position.segment == segment && written(segment) == position.next;
-                    let goes_on = checkpoint.is_clean && is_at && told == SegmentState::Open;
-                    let goes_on = goes_on || (seeded(FsBug::OpenSegmentContinued) && position.segment == segment);
-                    let mut owners = owners.remove(&segment).unwrap_or_default();
-                    if log == MAP_LOG {
-                        match goes_on && position.next < superblock.segment_blocks {
-                            true => core.logs.go_on(usize::from(log), position),
-                            false => core.space.seal(segment, log, true),
-                        }
-                        continue;
+                core.space.set_free(segment);
+            }
+            State::Open(log) => {
+                let position = checkpoint.logs[usize::from(log).min(6)];
+                let is_at = position.segment == segment && written(segment) == position.next;
+                let goes_on = checkpoint.is_clean && is_at && told == SegmentState::Open;
+                let goes_on = goes_on || (seeded(FsBug::OpenSegmentContinued) && position.segment == segment);
+                let mut owners = owners.remove(&segment).unwrap_or_default();
+                if log == MAP_LOG {
+                    match goes_on && position.next < superblock.segment_blocks {
+                        true => core.logs.go_on(usize::from(log), position),
+                        false => core.space.seal(segment, log, true),
                     }
-                    owners.truncate(position.next as usize);
-                    if goes_on && owners.len() == position.next as usize && position.next < superblock.data_blocks() {
-                        core.logs.go_on_with(usize::from(log), position, owners);
-                    } else {
-                        core.logs.leave_loose(&mut core.space, log, segment, owners);
-                    }
+                    continue;
                 }
-                State::Loose(log) => {
-                    let owners = owners.remove(&segment).unwrap_or_default();
+                owners.truncate(position.next as usize);
+                if goes_on && owners.len() == position.next as usize && position.next < superblock.data_blocks() {
+                    core.logs.go_on_with(usize::from(log), position, owners);
+                } else {
                     core.logs.leave_loose(&mut core.space, log, segment, owners);
                 }
-                State::Sealed(_) | State::Free | State::Fixed => {}
             }
+            State::Loose(log) => {
+                let owners = owners.remove(&segment).unwrap_or_default();
+                core.logs.leave_loose(&mut core.space, log, segment, owners);
+            }
+            State::Sealed(_) | State::Free | State::Fixed => {}
         }
-        let identity = reader.below.device().identify();
-        let mut checkpoints =
-            Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
-        // What a crash left behind the newest check-point cannot be written over.
-        let is_open = segments[segment as usize].state == SegmentState::Open;
-        let is_untouched = checkpoint.is_clean && version == checkpoint.version && written(segment) == end && is_open;
-        checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
-        let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
-        system.proceed();
-        Ok(system)
     }
+    let identity = reader.below.device().identify();
+    let mut checkpoints = Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
+    // What a crash left behind the newest check-point cannot be written over.
+    let is_open = segments[segment as usize].state == SegmentState::Open;
+    let is_untouched = checkpoint.is_clean && version == checkpoint.version && written(segment) == end && is_open;
+    checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
+    Ok((core, checkpoints))
 }
 
 /// TIMB and the usage table of a check-point, whose block is `place`.
@@ -192,9 +208,14 @@ fn load_tables(
     Ok(())
 }
 
-fn trim(reader: &mut Reader, superblock: &Superblock, segment: u32) -> Result<(), MountError> {
+/// Trims a segment; false if the drive takes no changes any more.
+fn trim(reader: &mut Reader, superblock: &Superblock, segment: u32) -> Result<bool, MountError> {
     let sectors = u64::from(superblock.segment_blocks) * BLOCK_SECTORS;
     let request = Request::new(Op::Trim, u64::from(segment) * sectors, sectors);
     let done = reader.below.alone(request, &[], &[]).map_err(|_| MountError::Silent)?;
-    if done.status == Status::Success { Ok(()) } else { Err(MountError::DeviceFailed(done.status)) }
+    match done.status {
+        Status::Success => Ok(true),
+        Status::ReadOnly => Ok(false),
+        status => Err(MountError::DeviceFailed(status)),
+    }
 }

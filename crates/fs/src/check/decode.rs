@@ -55,11 +55,16 @@ pub(super) type Part = (u32, u32, Vec<(u32, u32)>);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Point {
     pub(super) version: u64,
+    /// Its first block.
+    pub(super) block: u32,
     pub(super) nodes_used: u32,
+    /// Blocks of the inode map before this one have no free number.
+    pub(super) first_free: u32,
     /// For each log its segment and the next block.
     pub(super) logs: Vec<(u32, u32)>,
     pub(super) table: Vec<u32>,
     pub(super) usage: Vec<u32>,
+    /// In their order.
     pub(super) orphans: Vec<u32>,
     pub(super) parts: Vec<Part>,
     pub(super) is_first: bool,
@@ -92,8 +97,9 @@ pub(super) fn point(blocks: &[&[u8]], volume: u64) -> Option<Point> {
     let mut point = Point { version, is_first: flags & 2 != 0, blocks: count, ..Point::default() };
     next()?;
     point.nodes_used = next()?;
-    // First free, clock and time.
-    (0..5).try_for_each(|_| next().map(|_| ()))?;
+    point.first_free = next()?;
+    // Clock and time.
+    (0..4).try_for_each(|_| next().map(|_| ()))?;
     for _ in 0..7 {
         point.logs.push((next()?, next()?));
     }
@@ -115,6 +121,7 @@ pub(super) fn point(blocks: &[&[u8]], volume: u64) -> Option<Point> {
         }
         point.parts.push((segment, first, owners));
     }
+    point.orphans.sort_unstable();
     Some(point)
 }
 
@@ -143,6 +150,9 @@ pub(super) fn named(bytes: &[u8], index: u32) -> Result<Vec<Named>, &'static str
             return Err("a name takes slots that are free");
         }
         let name = bytes[at + 12..at + 12 + length].to_vec();
+        if all.iter().any(|other: &Named| other.name == name) {
+            return Err("a name is there twice");
+        }
         if name == b"." || name == b".." || name.iter().any(|byte| *byte == 0 || *byte == b'/') {
             return Err("a name is none");
         }

@@ -1,7 +1,8 @@
 //! The check: it walks a device from its superblock to every node, and names each contradiction with its block.
 //!
 //! It decodes by itself (`decode.rs`) and trusts nothing that a mount computes. Its memory is bounded by the device: a bit for each
-//! block, 12 bytes for each node that there can be, and some for each segment. It follows no pointer twice, so no image keeps it busy for ever.
+//! block, 3 bits for each node that there can be, TIMB, and some bytes for each segment. What it needs of a node again it reads again. It
+//! follows no pointer twice, so no image keeps it busy for ever.
 //!
 //! ```text
 //!   superblock -> check-point -> usage, TIMB -> inode map -> nodes -> index blocks, directories
@@ -9,6 +10,7 @@
 //! ```
 
 mod decode;
+mod nodes;
 mod walk;
 
 use std::fmt;
@@ -19,6 +21,7 @@ use ssdlab_host::Device;
 use crate::error::MountError;
 use crate::reader::Reader;
 use decode::{Point, Shape, is_whole, point, word};
+use nodes::{Map, Nodes, State};
 
 /// Most problems that a check tells.
 const MOST: usize = 1000;
@@ -55,6 +58,8 @@ pub struct Found {
     pub data_blocks: u64,
     /// Inodes and index blocks.
     pub nodes: u64,
+    /// Blocks among the check-points that cannot be read: a cut tore them, or media lost them.
+    pub unreadable_checkpoint_blocks: u64,
 }
 
 /// A kind of segment, as the usage table says.
@@ -79,13 +84,10 @@ struct Check {
     /// By segment, a mix of addresses and owners of its valid blocks.
     mixed: Vec<u64>,
     valid: Vec<u64>,
-    /// By node: where it is, which directory names it, and the parent that a directory says.
-    places: Vec<u32>,
-    named_by: Vec<u32>,
-    parents: Vec<u32>,
-    is_inode: Vec<u64>,
-    is_directory: Vec<u64>,
-    is_reached: Vec<u64>,
+    nodes: Nodes,
+    map: Map,
+    /// Inodes that the check-point lists, in their order.
+    listed: Vec<u32>,
     found: Found,
 }
 
@@ -116,8 +118,12 @@ fn mix(address: u32, owner: (u32, u32)) -> u64 {
 pub fn check(device: Box<dyn Device>) -> (Box<dyn Device>, Result<Found, MountError>) {
     let mut reader = Reader::new(device);
     match begin(&mut reader) {
-        Ok((shape, written, point)) => {
+        Ok(Begun { shape, written, point, damaged, unreadable }) => {
             let mut check = Check::new(reader, shape, written);
+            check.found.unreadable_checkpoint_blocks = unreadable;
+            for block in damaged {
+                check.problem(block, "a check-point is not whole, and a later one follows");
+            }
             let result = check.walk(&point);
             let found = check.found;
             (check.reader.below.into_device(), result.map(|()| found))
@@ -126,8 +132,20 @@ pub fn check(device: Box<dyn Device>) -> (Box<dyn Device>, Result<Found, MountEr
     }
 }
 
-/// The superblock, what is written of each segment, and the newest check-point with all parts of summaries.
-fn begin(reader: &mut Reader) -> Result<(Shape, Vec<u32>, Point), MountError> {
+/// What a walk begins with.
+struct Begun {
+    shape: Shape,
+    /// Blocks of each segment that are written.
+    written: Vec<u32>,
+    /// The newest check-point with all parts of summaries.
+    point: Point,
+    /// Blocks of check-points that are damaged.
+    damaged: Vec<u32>,
+    /// Blocks among the check-points that cannot be read.
+    unreadable: u64,
+}
+
+fn begin(reader: &mut Reader) -> Result<Begun, MountError> {
     let (segments, told) = reader.report()?;
     let no_superblock = || MountError::Superblock(crate::format::Bad::Magic("superblock of ALFS"));
     if told.first().is_none_or(|segment| segment.written < 8) {
@@ -153,20 +171,28 @@ fn begin(reader: &mut Reader) -> Result<(Shape, Vec<u32>, Point), MountError> {
         .iter()
         .map(|segment| if segment.state == SegmentState::Free { 0 } else { (segment.written / 8) as u32 })
         .collect();
-    let mut newest: Option<Point> = None;
+    let (mut newest, mut damaged, mut unreadable): (Option<Point>, Vec<u32>, u64) = (None, Vec::new(), 0);
     for segment in 1..3_u32 {
         let count = written[segment as usize].min(shape.segment_blocks);
         let blocks = reader.blocks(segment * shape.segment_blocks, count)?;
+        unreadable += blocks.iter().filter(|block| block.is_err()).count() as u64;
         let bytes: Vec<&[u8]> =
             blocks.iter().map(|block| block.as_ref().map_or(&[0; 4096][..], |block| &block[..])).collect();
+        let unit = shape.unit_blocks as usize;
         let (mut at, mut last): (usize, Option<Point>) = (0, None);
         while let Some(mut one) = bytes.get(at..).and_then(|rest| point(rest, shape.volume)) {
-            at += (one.blocks as usize).next_multiple_of(shape.unit_blocks as usize);
+            one.block = segment * shape.segment_blocks + at as u32;
+            at += (one.blocks as usize).next_multiple_of(unit);
             if let Some(before) = last.take().filter(|_| !one.is_first) {
                 let own = std::mem::replace(&mut one.parts, before.parts);
                 one.parts.extend(own);
             }
             last = Some(one);
+        }
+        // What a crash cut off is the last of its segment.
+        let later = (at / unit + 1..).map(|next| next * unit).take_while(|next| *next < bytes.len());
+        if later.into_iter().any(|next| point(&bytes[next..], shape.volume).is_some()) {
+            damaged.push(segment * shape.segment_blocks + at as u32);
         }
         if let Some(last) = last
             && newest.as_ref().is_none_or(|newest| last.version > newest.version)
@@ -174,12 +200,13 @@ fn begin(reader: &mut Reader) -> Result<(Shape, Vec<u32>, Point), MountError> {
             newest = Some(last);
         }
     }
-    Ok((shape, written, newest.ok_or(MountError::NoCheckpoint)?))
+    let point = newest.ok_or(MountError::NoCheckpoint)?;
+    Ok(Begun { shape, written, point, damaged, unreadable })
 }
 
 impl Check {
     fn new(reader: Reader, shape: Shape, written: Vec<u32>) -> Check {
-        let (segments, nodes) = (shape.segments as usize, shape.nodes as usize);
+        let segments = shape.segments as usize;
         Check {
             reader,
             written,
@@ -188,12 +215,9 @@ impl Check {
             counted: vec![0; segments],
             mixed: vec![0; segments],
             valid: bits(shape.segment_blocks * shape.segments),
-            places: vec![0; nodes],
-            named_by: vec![0; nodes],
-            parents: vec![0; nodes],
-            is_inode: bits(shape.nodes),
-            is_directory: bits(shape.nodes),
-            is_reached: bits(shape.nodes),
+            nodes: Nodes::new(shape.nodes),
+            map: Map::new(&shape),
+            listed: Vec::new(),
             shape,
             found: Found::default(),
         }
@@ -203,6 +227,11 @@ impl Check {
         if self.found.problems.len() < MOST {
             self.found.problems.push(Problem { block, what: what.into() });
         }
+    }
+
+    /// Whether no more problems are told.
+    fn is_full(&self) -> bool {
+        self.found.problems.len() == MOST
     }
 
     /// Reads a block; one that cannot be read is a problem.
@@ -215,6 +244,20 @@ impl Check {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Where a node is; 0 if it is nowhere.
+    fn place(&mut self, number: u32) -> Result<u32, MountError> {
+        if self.nodes.get(number) == State::Absent {
+            return Ok(0);
+        }
+        if let Some(place) = self.map.kept(number) {
+            return Ok(place);
+        }
+        let part = number / 512;
+        let Some(bytes) = self.read(self.map.table[part as usize])? else { return Ok(0) };
+        self.map.keep(part, &bytes[..]);
+        Ok(self.map.kept(number).unwrap_or(0))
     }
 
     fn segment_of(&self, address: u32) -> u32 {
@@ -250,25 +293,29 @@ impl Check {
 
     fn walk(&mut self, point: &Point) -> Result<(), MountError> {
         self.found.version = point.version;
+        self.listed.clone_from(&point.orphans);
         self.usage(point)?;
         self.map(point)?;
         self.nodes(point)?;
         self.directories()?;
-        self.links(point);
+        self.links()?;
         self.summaries(point)?;
-        self.counts();
+        self.counts(point);
         Ok(())
     }
 
     fn usage(&mut self, point: &Point) -> Result<(), MountError> {
         let parts = self.shape.segments.div_ceil(254);
         if point.usage.len() as u32 != parts {
-            self.problem(0, format!("the check-point names {} usage blocks, expected {parts}", point.usage.len()));
+            self.problem(
+                point.block,
+                format!("the check-point names {} usage blocks, expected {parts}", point.usage.len()),
+            );
         }
         for (part, address) in (0..parts).zip(&point.usage) {
             let (block, end) = (*address, self.shape.segments.min((part + 1) * 254));
             if self.segment_of(block) >= self.shape.segments {
-                self.problem(0, format!("the check-point names usage block {block}, which is not there"));
+                self.problem(point.block, format!("it names usage block {block}, which is not there"));
                 continue;
             }
             let Some(bytes) = self.read(block)? else { continue };
@@ -279,6 +326,12 @@ impl Check {
             for segment in part * 254..end {
                 let at = 32 + 16 * (segment % 254) as usize;
                 let (state, log, valid) = (bytes[at + 4], bytes[at + 5], word(&bytes[..], at));
+                // The block of the usage table itself may have filled up the segment of the map.
+                let is_its = |(open, _): &(u32, u32)| *open == segment || (log == 6 && *open == 0);
+                if state == 2 && !point.logs.get(log as usize).is_some_and(is_its) {
+                    let what = format!("segment {segment} is said to be open for log {log}, which writes another");
+                    self.problem(block, what);
+                }
                 let kind = match (state, log) {
                     (0, _) => Kind::Free,
                     (1, _) => Kind::Fixed,
@@ -297,7 +350,15 @@ impl Check {
             }
         }
         for address in point.usage.iter().filter(|address| **address != 0) {
-            self.note(0, *address, (0, 0), true);
+            self.note(point.block, *address, (0, 0), true);
+        }
+        for (log, (segment, next)) in point.logs.iter().enumerate().filter(|(_, (segment, _))| *segment != 0) {
+            let kind = self.kinds.get(*segment as usize);
+            let fits = if log == 6 { kind == Some(&Kind::Map) } else { kind == Some(&Kind::Log(false)) };
+            if !fits || *next > self.shape.segment_blocks {
+                let what = format!("log {log} goes on at block {next} of segment {segment}, which is not open for it");
+                self.problem(point.block, what);
+            }
         }
         Ok(())
     }
@@ -305,10 +366,10 @@ impl Check {
     fn map(&mut self, point: &Point) -> Result<(), MountError> {
         let (maps, mut used) = (self.shape.nodes.div_ceil(512), 0_u32);
         if point.table.len() as u32 != maps.div_ceil(1024) {
-            self.problem(0, format!("the check-point names {} TIMB blocks", point.table.len()));
+            self.problem(point.block, format!("it names {} TIMB blocks", point.table.len()));
         }
         for (index, table) in (0_u32..).zip(&point.table).filter(|(_, table)| **table != 0) {
-            if !self.note(0, *table, (0, 0), true) {
+            if !self.note(point.block, *table, (0, 0), true) {
                 continue;
             }
             let Some(bytes) = self.read(*table)? else { continue };
@@ -318,6 +379,13 @@ impl Check {
                     continue;
                 }
                 let Some(entries) = self.read(address)? else { continue };
+                self.map.table[part as usize] = address;
+                self.map.keep(part, &entries[..]);
+                let is_free = |entry: u32| word(&entries[..], 8 * entry as usize + 4) == 0 && part * 512 + entry > 0;
+                if part < point.first_free && (0..512).any(is_free) {
+                    let what = format!("it has free numbers, the check-point says block {}", point.first_free);
+                    self.problem(address, format!("{what} of the inode map has the first ones"));
+                }
                 for entry in 0..512_u32 {
                     let (number, place) = (part * 512 + entry, word(&entries[..], 8 * entry as usize + 4));
                     if word(&entries[..], 8 * entry as usize) != number {
@@ -329,13 +397,13 @@ impl Check {
                     }
                     used += 1;
                     if self.note(address, place, (number, u32::MAX), false) {
-                        self.places[number as usize] = place;
+                        self.nodes.set(number, State::Placed);
                     }
                 }
             }
         }
         if used != point.nodes_used {
-            self.problem(0, format!("the inode map has {used} nodes, the check-point says {}", point.nodes_used));
+            self.problem(point.block, format!("the inode map has {used} nodes, it says {}", point.nodes_used));
         }
         self.found.nodes = used.into();
         Ok(())
@@ -382,13 +450,14 @@ impl Check {
         Ok(())
     }
 
-    fn counts(&mut self) {
+    fn counts(&mut self, point: &Point) {
         for segment in 3..self.shape.segments {
             let at = segment as usize;
             let (kind, told, counted) = (self.kinds[at], self.told[at], self.counted[at]);
             if !matches!(kind, Kind::Map) && told != counted {
-                let block = segment * self.shape.segment_blocks;
-                self.problem(block, format!("the usage table says {told} valid blocks, the walk found {counted}"));
+                let block = point.usage.get(at / 254).copied().unwrap_or(point.block);
+                let what = format!("it says {told} valid blocks of segment {segment}, the walk found {counted}");
+                self.problem(block, what);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The nodes of a file system, their index blocks, and the names in directories.
 
-use super::decode::{Point, is_whole, long, named, word};
-use super::{Check, bit, set};
+use super::decode::{Named, Point, is_whole, long, named, word};
+use super::nodes::State;
+use super::{Check, bit};
 use crate::error::MountError;
 use crate::format::Bytes;
 
@@ -23,13 +24,22 @@ struct Inode {
     counted: u64,
 }
 
+/// What of a directory the walk needs.
+struct Directory {
+    number: u32,
+    generation: u32,
+    /// The block behind the last of its levels.
+    end: u32,
+    names: u32,
+    directories: u32,
+}
+
 impl Check {
     pub(super) fn nodes(&mut self, point: &Point) -> Result<(), MountError> {
-        for number in 1..self.shape.nodes {
-            let place = self.places[number as usize];
-            if place == 0 {
-                continue;
-            }
+        let mut next = 1;
+        while let Some(number) = self.nodes.next(next) {
+            next = number + 1;
+            let place = self.place(number)?;
             let Some(bytes) = self.read(place)? else { continue };
             let volume = self.shape.volume;
             if is_whole(&bytes[..], volume, b"INDX") {
@@ -40,40 +50,49 @@ impl Check {
             }
             if !is_whole(&bytes[..], volume, b"INOD") || word(&bytes[..], 12) != number {
                 self.problem(place, format!("it is not node {number}"));
+                self.nodes.set(number, State::Absent);
                 continue;
             }
-            self.inode(number, place, &bytes, point)?;
+            self.inode(number, place, &bytes)?;
         }
-        let root = bit(&self.is_inode, 1) && bit(&self.is_directory, 1);
-        if !root {
-            self.problem(0, "there is no root directory");
+        if self.nodes.get(1) == State::Directory {
+            self.nodes.set(1, State::LeadsUp);
+        } else {
+            self.problem(point.block, "there is no root directory");
         }
-        for number in 1..self.shape.nodes {
-            let place = self.places[number as usize];
-            if place != 0 && !bit(&self.is_inode, number) && !bit(&self.is_reached, number) {
+        let mut next = 1;
+        while let Some(number) = self.nodes.next(next) {
+            next = number + 1;
+            if self.nodes.get(number) == State::Placed {
+                let place = self.place(number)?;
                 self.problem(place, format!("no inode leads to index block {number}"));
             }
         }
         Ok(())
     }
 
-    fn inode(&mut self, number: u32, block: u32, bytes: &Bytes, point: &Point) -> Result<(), MountError> {
+    fn inode(&mut self, number: u32, block: u32, bytes: &Bytes) -> Result<(), MountError> {
         let bytes = &bytes[..];
-        set(&mut self.is_inode, number);
+        self.nodes.set(number, State::File);
         let (is_directory, depth) = (bytes[32] == 2, bytes[33]);
         if !matches!(bytes[32], 1 | 2) || depth > 24 {
             self.problem(block, format!("inode {number} has no kind that there is"));
             return Ok(());
         }
         if is_directory {
-            set(&mut self.is_directory, number);
-            self.parents[number as usize] = word(bytes, 16);
+            self.nodes.set(number, State::Directory);
+        }
+        let (links, is_listed) = (word(bytes, 48), self.listed.binary_search(&number).is_ok());
+        if links == 0 && !is_listed {
+            self.problem(block, format!("inode {number} has no links, and the check-point does not list it"));
+        }
+        if !is_directory && links > 1 {
+            self.problem(block, format!("file {number} says {links} links"));
         }
         let (size, blocks, free_from) = (long(bytes, 56), long(bytes, 64), long(bytes, 88));
         if size > 4 << 40 {
             self.problem(block, format!("inode {number} has {size} bytes"));
         }
-        let is_listed = point.orphans.contains(&number);
         // Of what is being truncated, blocks behind the end are still there.
         let end = if free_from != u64::MAX || is_listed { u64::MAX } else { size.div_ceil(4096) };
         if free_from != u64::MAX && !is_listed {
@@ -112,12 +131,11 @@ impl Check {
     }
 
     fn index(&mut self, inode: &mut Inode, from: u32, node: u32, level: usize, first: u64) -> Result<(), MountError> {
-        let place = self.places.get(node as usize).copied().unwrap_or(0);
-        if place == 0 || bit(&self.is_reached, node) {
+        if self.nodes.get(node) != State::Placed {
             self.problem(from, format!("it names index block {node}, which is not there or belongs elsewhere"));
             return Ok(());
         }
-        set(&mut self.is_reached, node);
+        let place = self.place(node)?;
         let Some(bytes) = self.read(place)? else { return Ok(()) };
         let bytes = &bytes[..];
         let is_it = is_whole(bytes, self.shape.volume, b"INDX")
@@ -130,6 +148,7 @@ impl Check {
             self.problem(place, format!("it is not index block {node} of inode {} from block {first}", inode.number));
             return Ok(());
         }
+        self.nodes.set(node, State::Reached);
         for entry in 0..1008_usize {
             let (to, at) = (word(bytes, 64 + 4 * entry), first + entry as u64 * BELOW[level - 1]);
             match level {
@@ -143,80 +162,82 @@ impl Check {
 
     /// The names in all directories.
     pub(super) fn directories(&mut self) -> Result<(), MountError> {
-        for number in 1..self.shape.nodes {
-            if !bit(&self.is_directory, number) {
-                continue;
-            }
-            let place = self.places[number as usize];
-            let Some(bytes) = self.read(place)? else { continue };
-            let (generation, links, entries) = (word(&bytes[..], 20), word(&bytes[..], 48), word(&bytes[..], 96));
-            let (mut names, mut directories) = (0, 0);
-            for index in 0..984_u32 {
-                let address = word(&bytes[..], 160 + 4 * index as usize);
-                self.names(number, generation, index, address, &mut names, &mut directories)?;
-            }
-            // Index blocks were found sound before; what was not is left out here.
-            let mut stack: Vec<(u32, u64)> =
-                (0..6).map(|slot| (word(&bytes[..], 128 + 4 * slot), 0)).filter(|(node, _)| *node != 0).collect();
-            while let Some((node, _)) = stack.pop() {
-                let place = self.places.get(node as usize).copied().unwrap_or(0);
-                if place == 0 {
-                    continue;
-                }
-                let Some(block) = self.read(place)? else { continue };
-                let (level, first) = (word(&block[..], 32), word(&block[..], 36));
-                if !is_whole(&block[..], self.shape.volume, b"INDX") || word(&block[..], 16) != number || level == 0 {
-                    continue;
-                }
-                for entry in 0..1008_u32 {
-                    let to = word(&block[..], 64 + 4 * entry as usize);
-                    match level {
-                        1 => self.names(number, generation, first + entry, to, &mut names, &mut directories)?,
-                        // A level below its own, or it would go round.
-                        _ if to != 0 && self.level_of(to)? < level => stack.push((to, 0)),
-                        _ => {}
-                    }
-                }
-            }
-            if names != entries {
-                self.problem(place, format!("directory {number} says {entries} names and has {names}"));
-            }
-            if links != 0 && links != directories + 2 {
-                self.problem(place, format!("directory {number} says {links} links and has {directories} directories"));
+        let mut next = 1;
+        while let Some(number) = self.nodes.next(next) {
+            next = number + 1;
+            if self.nodes.get(number).is_directory() {
+                self.directory(number)?;
             }
         }
         Ok(())
     }
 
+    fn directory(&mut self, number: u32) -> Result<(), MountError> {
+        let place = self.place(number)?;
+        let Some(bytes) = self.read(place)? else { return Ok(()) };
+        let (links, entries) = (word(&bytes[..], 48), word(&bytes[..], 96));
+        let end = ((1_u32 << bytes[33].min(24)) - 1) * 2;
+        let mut directory = Directory { number, generation: word(&bytes[..], 20), end, names: 0, directories: 0 };
+        for index in 0..984_u32 {
+            self.names(&mut directory, index, word(&bytes[..], 160 + 4 * index as usize))?;
+        }
+        // Index blocks were found sound before; what was not is left out here.
+        let mut stack: Vec<u32> =
+            (0..6).map(|slot| word(&bytes[..], 128 + 4 * slot)).filter(|node| *node != 0).collect();
+        while let Some(node) = stack.pop() {
+            let place = self.place(node)?;
+            if place == 0 {
+                continue;
+            }
+            let Some(block) = self.read(place)? else { continue };
+            let (level, first) = (word(&block[..], 32), word(&block[..], 36));
+            if !is_whole(&block[..], self.shape.volume, b"INDX") || word(&block[..], 16) != number || level == 0 {
+                continue;
+            }
+            for entry in 0..1008_u32 {
+                let to = word(&block[..], 64 + 4 * entry as usize);
+                match level {
+                    1 => self.names(&mut directory, first.saturating_add(entry), to)?,
+                    // A level below its own, or it would go round.
+                    _ if to != 0 && self.level_of(to)? < level => stack.push(to),
+                    _ => {}
+                }
+            }
+        }
+        let Directory { names, directories, .. } = directory;
+        if names != entries {
+            self.problem(place, format!("directory {number} says {entries} names and has {names}"));
+        }
+        if links != 0 && links != directories + 2 {
+            self.problem(place, format!("directory {number} says {links} links and has {directories} directories"));
+        }
+        Ok(())
+    }
+
     fn level_of(&mut self, node: u32) -> Result<u32, MountError> {
-        let place = self.places.get(node as usize).copied().unwrap_or(0);
+        let place = self.place(node)?;
         if place == 0 {
             return Ok(u32::MAX);
         }
         Ok(self.read(place)?.map_or(u32::MAX, |block| word(&block[..], 32)))
     }
 
-    fn names(
-        &mut self,
-        directory: u32,
-        generation: u32,
-        index: u32,
-        address: u32,
-        names: &mut u32,
-        directories: &mut u32,
-    ) -> Result<(), MountError> {
+    fn names(&mut self, directory: &mut Directory, index: u32, address: u32) -> Result<(), MountError> {
         if address == 0 || address == LOST || !bit(&self.valid, address) {
             return Ok(());
         }
         let Some(bytes) = self.read(address)? else { return Ok(()) };
-        let bytes = &bytes[..];
+        let (bytes, number) = (&bytes[..], directory.number);
         let is_it = is_whole(bytes, self.shape.volume, b"DIRE")
-            && word(bytes, 12) == directory
+            && word(bytes, 12) == number
             && word(bytes, 16) == index
-            && word(bytes, 20) == generation;
+            && word(bytes, 20) == directory.generation;
         if !is_it {
-            self.problem(address, format!("it is not block {index} of directory {directory}"));
+            self.problem(address, format!("it is not block {index} of directory {number}"));
             return Ok(());
+        }
+        if index >= directory.end {
+            self.problem(address, format!("block {index} of directory {number} is behind its levels"));
         }
         let list = match named(bytes, index) {
             Ok(list) => list,
@@ -226,69 +247,104 @@ impl Check {
             }
         };
         for one in list {
-            *names += 1;
-            *directories += u32::from(one.is_directory);
-            let name = String::from_utf8_lossy(&one.name).into_owned();
-            if !bit(&self.is_inode, one.number) || bit(&self.is_directory, one.number) != one.is_directory {
-                self.problem(address, format!("'{name}' leads to {}, which is no such inode", one.number));
-                continue;
-            }
-            if self.named_by[one.number as usize] != 0 {
-                self.problem(address, format!("'{name}' leads to {}, which has another name", one.number));
-            }
-            self.named_by[one.number as usize] = directory;
+            directory.names += 1;
+            directory.directories += u32::from(one.is_directory);
+            self.name(number, address, &one)?;
         }
         Ok(())
     }
 
-    /// Each inode has a name, or is an orphan; each directory leads to the root.
-    pub(super) fn links(&mut self, point: &Point) {
-        let mut leads_up = super::bits(self.shape.nodes);
-        set(&mut leads_up, 1);
-        let mut orphans = super::bits(self.shape.nodes);
-        for number in point.orphans.iter().filter(|number| **number < self.shape.nodes) {
-            set(&mut orphans, *number);
+    /// A name leads to an inode that has no other name, and a directory says where its name is.
+    fn name(&mut self, directory: u32, block: u32, one: &Named) -> Result<(), MountError> {
+        let (number, state) = (one.number, self.nodes.get(one.number));
+        let name = String::from_utf8_lossy(&one.name);
+        let fits = if one.is_directory { state.is_directory() } else { state.is_file() };
+        if !fits {
+            self.problem(block, format!("'{name}' leads to {number}, which is no such inode"));
+            return Ok(());
         }
-        for number in 1..self.shape.nodes {
-            if !bit(&self.is_inode, number) {
-                continue;
-            }
-            let (place, by) = (self.places[number as usize], self.named_by[number as usize]);
-            let is_directory = bit(&self.is_directory, number);
-            if by == 0 && number != 1 {
-                self.found.orphans += 1;
-                if !bit(&orphans, number) {
-                    self.problem(place, format!("inode {number} has no name, and the check-point does not list it"));
-                }
-                continue;
-            }
-            if is_directory {
-                self.found.directories += 1;
-                let parent = self.parents[number as usize];
-                if number != 1 && parent != by {
-                    self.problem(place, format!("directory {number} is in {by} and says {parent}"));
-                }
-                self.lead_up(number, &mut leads_up);
-            } else {
-                self.found.files += 1;
-            }
+        if state.is_named() {
+            self.problem(block, format!("'{name}' leads to {number}, which has another name"));
+            return Ok(());
         }
+        self.nodes.set(number, if one.is_directory { State::NamedDirectory } else { State::NamedFile });
+        if !one.is_directory && self.listed.binary_search(&number).is_err() {
+            return Ok(());
+        }
+        let place = self.place(number)?;
+        let Some(bytes) = self.read(place)? else { return Ok(()) };
+        let (parent, links) = (word(&bytes[..], 16), word(&bytes[..], 48));
+        if links == 0 {
+            self.problem(block, format!("'{name}' leads to {number}, which says that it has no name"));
+        }
+        if one.is_directory && parent != directory {
+            self.problem(place, format!("directory {number} is in {directory} and says {parent}"));
+        }
+        Ok(())
     }
 
-    fn lead_up(&mut self, number: u32, leads_up: &mut [u64]) {
-        let (mut path, mut at) = (Vec::new(), number);
-        while at != 0 && !bit(leads_up, at) && path.len() < 1 << 16 {
-            path.push(at);
-            at = self.named_by[at as usize];
-            if path.first() == Some(&at) {
-                break;
+    /// Each inode has a name, or is listed by the check-point; each directory leads to the root.
+    pub(super) fn links(&mut self) -> Result<(), MountError> {
+        let mut next = 1;
+        while let Some(number) = self.nodes.next(next) {
+            next = number + 1;
+            match self.nodes.get(number) {
+                State::File | State::Directory => {
+                    self.found.orphans += 1;
+                    if self.listed.binary_search(&number).is_err() {
+                        let place = self.place(number)?;
+                        self.problem(
+                            place,
+                            format!("inode {number} has no name, and the check-point does not list it"),
+                        );
+                    }
+                }
+                State::NamedFile => self.found.files += 1,
+                State::NamedDirectory | State::LeadsUp => {
+                    self.found.directories += 1;
+                    if self.is_full() {
+                        continue;
+                    }
+                    self.lead_up(number)?;
+                }
+                State::Absent | State::Placed | State::Reached => {}
             }
         }
-        if bit(leads_up, at) {
-            path.iter().for_each(|directory| set(leads_up, *directory));
-        } else if path.len() < 1 << 16 {
-            let place = self.places[number as usize];
-            self.problem(place, format!("directory {number} does not lead to the root"));
+        Ok(())
+    }
+
+    /// The directory that a directory says it is in.
+    fn parent(&mut self, number: u32) -> Result<u32, MountError> {
+        let place = self.place(number)?;
+        if place == 0 {
+            return Ok(0);
         }
+        Ok(self.read(place)?.map_or(0, |bytes| word(&bytes[..], 16)))
+    }
+
+    /// Goes up from a directory to one that leads to the root. A circle comes back to a directory that was marked on the way (Brent).
+    fn lead_up(&mut self, number: u32) -> Result<(), MountError> {
+        let (mut at, mut marked, mut steps, mut limit) = (number, number, 0_u32, 1_u32);
+        while self.nodes.get(at) == State::NamedDirectory {
+            at = self.parent(at)?;
+            steps += 1;
+            if at == marked {
+                break;
+            }
+            if steps == limit {
+                (marked, steps, limit) = (at, 0, limit.saturating_mul(2));
+            }
+        }
+        if self.nodes.get(at) != State::LeadsUp {
+            let place = self.place(number)?;
+            self.problem(place, format!("directory {number} does not lead to the root"));
+            return Ok(());
+        }
+        let mut at = number;
+        while self.nodes.get(at) == State::NamedDirectory {
+            self.nodes.set(at, State::LeadsUp);
+            at = self.parent(at)?;
+        }
+        Ok(())
     }
 }

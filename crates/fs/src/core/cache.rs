@@ -107,13 +107,15 @@ pub(crate) struct Entry {
     pub(crate) pins: u32,
     /// Entries that need it at hand.
     pub(crate) holds: u32,
+    /// Metadata that a check-point has sent and the drive does not have yet.
+    is_sent: bool,
     used: Cell<bool>,
 }
 
 impl Entry {
     fn can_be_dropped(&self) -> bool {
         let is_writing = matches!(&self.body, Body::Page(page) if page.writing != 0);
-        self.pins == 0 && self.holds == 0 && !self.is_dirty && !is_writing
+        self.pins == 0 && self.holds == 0 && !self.is_dirty && !self.is_sent && !is_writing
     }
 }
 
@@ -127,6 +129,8 @@ pub(crate) struct Cache {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     hand: usize,
+    /// Entries of which a check-point has sent what they say.
+    sent: Vec<Key>,
     /// Entries that there may be.
     budget: usize,
     /// The most that there were.
@@ -202,7 +206,7 @@ impl Cache {
 
     /// Puts an entry in that is not there.
     pub(crate) fn insert(&mut self, key: Key, body: Body) {
-        let entry = Entry { key, body, is_dirty: false, pins: 0, holds: 0, used: Cell::new(true) };
+        let entry = Entry { key, body, is_dirty: false, pins: 0, holds: 0, is_sent: false, used: Cell::new(true) };
         let place = match self.free.pop() {
             Some(place) => {
                 self.entries[place as usize] = Some(entry);
@@ -223,6 +227,23 @@ impl Cache {
         let place = self.places.remove(&key)?;
         self.free.push(place);
         self.entries[place as usize].take()
+    }
+
+    /// Metadata is sent: it stays until the drive has it, or for ever if the drive does not take it.
+    pub(crate) fn set_sent(&mut self, key: Key) {
+        let Some(entry) = self.entry_mut(key) else { return };
+        if !std::mem::replace(&mut entry.is_sent, true) {
+            self.sent.push(key);
+        }
+    }
+
+    /// The drive has all that was sent.
+    pub(crate) fn sent_is_written(&mut self) {
+        for key in std::mem::take(&mut self.sent) {
+            if let Some(entry) = self.entry_mut(key) {
+                entry.is_sent = false;
+            }
+        }
     }
 
     pub(crate) fn pin(&mut self, key: Key) -> bool {

@@ -250,13 +250,15 @@ impl Core {
             return false;
         };
         self.metrics.count(Kind::Directory, 1);
-        let entry = self.cache.entry_mut(Key::page(number, block)).expect("the page is there");
+        let key = Key::page(number, block);
+        let entry = self.cache.entry_mut(key).expect("the page is there");
         entry.is_dirty = false;
         let Body::Page(page) = &mut entry.body else { return false };
         page.address = address;
         let (leaf, was_new) = (page.leaf, std::mem::take(&mut page.is_new));
         self.space.reserved -= u64::from(was_new);
         self.end_dirty(number, block, FileKind::Directory);
+        self.cache.set_sent(key);
         self.move_block(number, leaf, block, address);
         self.end_busy(number, block, leaf, FileKind::Directory);
         true

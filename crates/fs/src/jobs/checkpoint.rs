@@ -56,6 +56,9 @@ pub(crate) struct Checkpoints {
     pub(crate) version: u64,
     /// The next goes to the other segment, whatever room is left.
     pub(crate) must_switch: bool,
+    /// The one on its way is the first of its segment, and cleans segments of the inode map.
+    pub(crate) is_switching: bool,
+    pub(crate) is_cleaning_map: bool,
     /// Segments to trim, and trims on their way.
     pub(crate) to_trim: Vec<u32>,
     pub(crate) trims: u32,
@@ -76,6 +79,8 @@ impl Checkpoints {
             block,
             version,
             must_switch: false,
+            is_switching: false,
+            is_cleaning_map: false,
             to_trim: Vec::new(),
             trims: 0,
             has_write_cache,
@@ -122,6 +127,7 @@ impl FileSystem {
                 true
             }
             Step::Settle(last) if !self.writes_are_open(last) || seeded(FsBug::CheckpointBeforeData) => {
+                self.core.cache.sent_is_written();
                 if self.checkpoints.has_write_cache {
                     self.checkpoints.step = Step::Flush;
                     self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::Flush);
@@ -165,6 +171,7 @@ impl FileSystem {
         }
         looks.end()?;
         self.core.metrics.checkpoints += 1;
+        self.checkpoints.is_cleaning_map = !victims.is_empty();
         match self.core.encode_metadata(&victims) {
             Ok(leaving) => {
                 self.end_cleaning_of(&leaving);
@@ -193,6 +200,7 @@ impl FileSystem {
             // The newest check-point is durable in the segment in use: the other has old versions alone.
             let other = 3 - self.checkpoints.segment;
             (self.checkpoints.segment, self.checkpoints.block) = (other, 0);
+            self.checkpoints.is_switching = true;
             self.core.metrics.checkpoint_switches += 1;
             let sectors = u64::from(segment_blocks) * BLOCK_SECTORS;
             self.below.send(Request::new(Op::Trim, u64::from(other) * sectors, sectors), &[], Purpose::TrimCheckpoints);
@@ -255,6 +263,7 @@ impl FileSystem {
             return;
         }
         self.checkpoints.step = Step::Idle;
+        (self.checkpoints.is_switching, self.checkpoints.is_cleaning_map) = (false, false);
         let joined = std::mem::take(&mut self.checkpoints.joined);
         self.runnable.extend(joined);
         let leaving = std::mem::take(&mut self.checkpoints.leaving);

@@ -90,6 +90,11 @@ impl Op for CleanStep {
         view.writable()?;
         let superblock = &view.core.superblock;
         let data = superblock.data_blocks();
+        // A check-point may have called it free meanwhile, since calls freed or wrote again what was valid.
+        let is_left = matches!(view.core.space.get(self.segment).state, State::Sealed(_) | State::Loose(_));
+        if self.next >= data || !is_left {
+            return Ok((Vec::new(), data));
+        }
         let end = (self.next + (data / 4).clamp(1, CHUNK)).min(data);
         let loose = view.core.logs.loose.get(&self.segment);
         let (mut looks, mut valid) = (Looks::default(), Vec::new());
@@ -227,6 +232,9 @@ impl FileSystem {
         let is_asked = !self.for_room.is_empty() || self.wants_room;
         if self.core.read_only.is_some() || !is_asked {
             return false;
+        }
+        if self.send_unsent() {
+            return true;
         }
         let is_waiting = !self.checkpoints.is_idle()
             || self.checkpoints.is_wanted

@@ -81,6 +81,7 @@ impl Core {
                 before => self.space.remove(before),
             }
             self.space.add(address);
+            self.cache.set_sent(Key::node(number));
             self.set_node_clean(number);
         }
         Ok(())
@@ -130,6 +131,7 @@ impl Core {
             debug_assert!(!places.contains(&PENDING), "all nodes of block {part} of the map have a place");
             let bytes = map::encode(part, places);
             entry.is_dirty = false;
+            self.cache.set_sent(Key::map(part));
             let before = self.map.address(part);
             let address = self.append_map(Kind::Map, bytes, before)?;
             self.map.set_address(part, address);

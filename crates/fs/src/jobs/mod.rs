@@ -8,3 +8,56 @@ pub(crate) mod read_ahead;
 pub(crate) mod stages;
 pub(crate) mod timers;
 pub(crate) mod write_out;
+
+/// Work of a file system's own that takes time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Job {
+    /// What is valid in a segment is moved.
+    Cleaning,
+    /// A check-point is made.
+    Checkpoint,
+    /// The check-point that is made is the first of its segment.
+    Switch,
+    /// The check-point that is made moves what is valid in segments of the inode map.
+    MapCleaning,
+    /// Blocks of unlinked or truncated files are freed.
+    Freeing,
+    /// Segments are trimmed.
+    Trim,
+}
+
+impl Job {
+    /// All of them.
+    pub const ALL: [Job; 6] = [Job::Cleaning, Job::Checkpoint, Job::Switch, Job::MapCleaning, Job::Freeing, Job::Trim];
+
+    /// Their names, for messages.
+    pub const NAMES: &str = "cleaning, checkpoint, switch, map-cleaning, freeing, trim";
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Job::Cleaning => "cleaning",
+            Job::Checkpoint => "checkpoint",
+            Job::Switch => "switch",
+            Job::MapCleaning => "map-cleaning",
+            Job::Freeing => "freeing",
+            Job::Trim => "trim",
+        }
+    }
+
+    /// The job of a name.
+    pub fn of_name(name: &str) -> Option<Job> {
+        Job::ALL.into_iter().find(|job| job.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Job;
+
+    #[test]
+    fn messages_name_every_job() {
+        assert_eq!(Job::NAMES, Job::ALL.map(Job::name).join(", "));
+        assert!(Job::ALL.iter().all(|job| Job::of_name(job.name()) == Some(*job)));
+    }
+}

@@ -124,7 +124,8 @@ impl FileSystem {
         any
     }
 
-    /// Sends pages that cleaning has moved; true if any.
+    /// Puts pages that cleaning has moved into their log; true if any. They are sent together, since each command ends with a whole write
+    /// unit: [`FileSystem::send_moved`].
     pub(crate) fn place_moved(&mut self) -> bool {
         let mut any = false;
         while let Some((number, block)) = self.moved.front().copied() {
@@ -136,10 +137,22 @@ impl FileSystem {
             any |= placed > 0;
             self.moved.pop_front();
         }
-        if any {
-            self.core.flush_data();
-            self.send_outbox();
-        }
+        self.has_unsent |= any;
         any
+    }
+
+    /// Sends what cleaning has put into its log, when no segment is being cleaned; true if any.
+    pub(crate) fn send_moved(&mut self) -> bool {
+        self.cleaning.is_none() && self.send_unsent()
+    }
+
+    /// Sends what cleaning has put into its log; true if any.
+    pub(crate) fn send_unsent(&mut self) -> bool {
+        if !std::mem::take(&mut self.has_unsent) {
+            return false;
+        }
+        self.core.flush_data();
+        self.send_outbox();
+        true
     }
 }

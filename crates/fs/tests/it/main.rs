@@ -1,12 +1,8 @@
-//! A file system on small drives of the design `aftl`: against a model, full, through crashes, and on other drives.
+//! A file system on small drives of the design `aftl`: closed forms, full, corrupted, and on other drives. Calls against a model, crashes,
+//! damaged images and seeded bugs are in the crate `torture`.
 
 mod counts;
-mod crash;
-mod damaged;
 mod drive;
 mod full;
-mod model;
 mod payloads;
-mod random;
-#[cfg(feature = "seeded-bugs")]
-mod seeded;
+mod planted;

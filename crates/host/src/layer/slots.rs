@@ -63,7 +63,7 @@ impl<T> Slots<T> {
     }
 
     /// Each thing with its number.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub fn all(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.things).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
     }
 

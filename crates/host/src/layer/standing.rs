@@ -44,13 +44,14 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// A device. What a host that has crashed left in flight in it comes to its end first, and its completions are dropped.
+    /// A device. What a host that has crashed left in flight in it comes to its end first, and its completions and answers are dropped.
     pub fn new(mut device: Box<dyn Device>) -> Unused {
         while device.outstanding() > 0 && device.wait_for_completion(Nanos::MAX) {
             device.completions().clear();
         }
         device.completions().clear();
         device.read_data().clear();
+        device.take_answers(&mut Vec::new());
         Unused { array: Array::new(vec![device]) }
     }
 

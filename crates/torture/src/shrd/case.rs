@@ -125,7 +125,7 @@ impl Subject for Log {
             }
             Step::Run(_) | Step::Pass(_) => false,
             Step::Command(_) | Step::Drain => true,
-            Step::Cut(cut) => cut.whose == Whose::Only && !cut.unread,
+            Step::Cut(cut) => cut.whose == Whose::Only && !cut.unread && !cut.is_of_files(),
         }
     }
 

@@ -60,7 +60,7 @@ impl Subject for SingleDrive {
     fn takes(step: &Step<BlockCommand>) -> bool {
         match step {
             Step::Fail(_, place) => !matches!(place, Place::Drive(_)),
-            Step::Cut(cut) => cut.whose == Whose::Only,
+            Step::Cut(cut) => cut.whose == Whose::Only && !cut.is_of_files(),
             _ => true,
         }
     }

@@ -69,7 +69,7 @@ impl Subject for Stack {
             Step::Command(_) | Step::Run(_) | Step::Drain => true,
             Step::Pass(_) => false,
             Step::Fail(_, place) => matches!(place, Place::Drive(_)),
-            Step::Cut(cut) => cut.whose != Whose::Only && cut.at == Moment::Now,
+            Step::Cut(cut) => cut.whose != Whose::Only && cut.at == Moment::Now && !cut.is_of_files(),
         }
     }
 

@@ -4,6 +4,7 @@ mod cached_map;
 mod campaign;
 mod command_sets;
 mod failing;
+mod files;
 mod map_cuts;
 mod map_faults;
 mod one_design;
@@ -11,6 +12,8 @@ mod one_design;
 mod page;
 #[cfg(feature = "seeded-bugs")]
 mod seeded;
+#[cfg(feature = "seeded-bugs")]
+mod seeded_files;
 #[cfg(feature = "seeded-bugs")]
 mod seeded_layers;
 mod segments;

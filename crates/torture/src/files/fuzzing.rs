@@ -1,0 +1,374 @@
+//! Damaged blocks and images of a file system, for fuzz targets and tests: they are refused with an error, or are ones that work.
+//!
+//! ```text
+//!   bytes    what -> edits of 4 bytes each: which block, where in it, how
+//! ```
+
+use ssdlab_base::Nanos;
+use ssdlab_device::{Description, Drive, Options as DriveOptions};
+use ssdlab_flash::Contents;
+use ssdlab_fs::check::check;
+use ssdlab_fs::format::checkpoint::{self, Checkpoint, Part, Position};
+use ssdlab_fs::format::inode::{Index, Inode};
+use ssdlab_fs::format::summary::Owner;
+use ssdlab_fs::format::superblock::Superblock;
+use ssdlab_fs::format::usage::{SegmentUse, Usage};
+use ssdlab_fs::format::{BLOCK, Bytes, block_of, directory, map, mend, summary, superblock, usage, zeroes};
+use ssdlab_fs::{Call, Content, FileId, FileKind, FileSystem, MakeOptions, Options, ROOT, Reply};
+use ssdlab_host::{Device, Member};
+
+use super::tree::ask;
+
+/// Segments of the sample's drive.
+const SEGMENTS: u32 = 64;
+
+/// Blocks of a segment of the sample's drive.
+pub const SEGMENT_BLOCKS: u32 = 32;
+
+/// All blocks of the sample's drive.
+pub const BLOCKS: u32 = SEGMENTS * SEGMENT_BLOCKS;
+
+/// Bytes of an edit.
+const EDIT: usize = 4;
+
+/// Names and files that are used of a damaged image at most.
+const MOST_USED: u32 = 200;
+
+/// A drive of segments of 32 blocks that keeps no bytes, but the metadata of who stands on it.
+fn drive() -> Box<dyn Device> {
+    let text = format!(
+        r#"
+name = "sample"
+[flash]
+channels = 2
+chips_per_channel = 2
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = {}
+pages_per_block = 8
+page_size = "4k"
+timing = {{ read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }}
+[capacity]
+user = "{}"
+[interface]
+kind = "nvme"
+queues = 1
+queue_depth = 64
+[ftl]
+design = "aftl"
+allocation = "dynamic"
+segment_levels = "ways"
+"#,
+        SEGMENTS + 6,
+        u64::from(BLOCKS) * BLOCK as u64
+    );
+    let config = Description::parse(&text, "sample").and_then(|text| text.resolve());
+    let options = DriveOptions { seed: 1, contents: Contents::Nothing };
+    let drive = config.map(|config| Drive::new(&config, options));
+    Member::alone(drive.expect("a description").expect("a drive"), options)
+}
+
+fn cache(blocks: u64) -> Options {
+    Options { cache: blocks * BLOCK as u64, ..Options::default() }
+}
+
+/// A file system that was unmounted, with some of everything: files of one block and of many, index blocks of all levels, directories.
+///
+/// # Panics
+/// Never: the drive is large enough.
+pub fn sample() -> Box<dyn Device> {
+    let mut fs = FileSystem::make(drive(), &MakeOptions::default(), &cache(400)).expect("a drive that is large enough");
+    let make = |fs: &mut FileSystem, call: Call| match ask(fs, call).result {
+        Ok(Reply::Found(found)) => found.file,
+        other => panic!("{other:?}"),
+    };
+    let write = |fs: &mut FileSystem, file: FileId, offset: u64, length: u32| {
+        let call = Call::Write { file, offset, length, content: Content::Nothing, mode: Default::default() };
+        assert_eq!(ask(fs, call).result, Ok(Reply::Done));
+    };
+    let inner = make(&mut fs, Call::Mkdir { directory: ROOT, name: b"inner".to_vec() });
+    for number in 0..30 {
+        let directory = if number % 2 == 0 { ROOT } else { inner };
+        let file = make(&mut fs, Call::Create { directory, name: format!("f{number}").into_bytes() });
+        write(&mut fs, file, 100, 9_000);
+    }
+    let large = make(&mut fs, Call::Create { directory: inner, name: b"large".to_vec() });
+    (0..5).for_each(|at| write(&mut fs, large, at * 5_000_000_000, 20_000));
+    assert_eq!(ask(&mut fs, Call::Sync).result, Ok(Reply::Done));
+    fs.unmount().map_err(|(reason, _)| reason).expect("an unmount")
+}
+
+/// The number of the sample's file system, with which its checksums begin.
+///
+/// # Panics
+/// There is no superblock.
+pub fn volume(device: &dyn Device) -> u64 {
+    let superblock = device.record(0).expect("a superblock");
+    u64::from_le_bytes(superblock[40..48].try_into().expect("8 bytes"))
+}
+
+/// Edits a block: one byte, or four.
+fn edit(block: &mut Bytes, edit: &[u8]) {
+    let at = (usize::from(edit[1]) << 4 | usize::from(edit[2] >> 4)) % BLOCK;
+    match edit[2] & 15 {
+        0..4 => block[at] = edit[3],
+        4..7 => block[at] = block[at].wrapping_add(edit[3]),
+        7..10 => block[at] ^= 1 << (edit[3] % 8),
+        wide => {
+            let at = (at / 4 * 4).min(BLOCK - 4);
+            let word = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
+            let word = match wide {
+                10 => 0,
+                11 => u32::MAX,
+                12 => word.wrapping_add(1),
+                13 => word.wrapping_sub(1),
+                14 => word.wrapping_mul(2),
+                _ => u32::from(edit[3]) * 8,
+            };
+            block[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// Whether a block has a header with a checksum. Those of the inode map have none.
+fn has_header(block: &Bytes) -> bool {
+    block[8..12].iter().all(u8::is_ascii_uppercase)
+}
+
+/// What came of a damaged image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handled {
+    /// The check named something.
+    pub named: bool,
+    /// It could not be mounted.
+    pub refused: bool,
+}
+
+/// Damages the sample as the bytes say, with checksums mended or not; checks it, mounts it, and uses all of it.
+///
+/// # Panics
+/// Something panics that should end with an error.
+pub fn damaged_image(bytes: &[u8]) -> Handled {
+    let Some((first, edits)) = bytes.split_first() else { return Handled::default() };
+    let mut device = sample();
+    let volume = volume(&*device);
+    let all: Vec<u32> = (0..BLOCKS).filter(|block| device.record(u64::from(*block) * 8).is_some()).collect();
+    let is_mended = first & 3 != 0;
+    for one in edits.chunks_exact(EDIT).take(24) {
+        // Of more than 256 blocks of metadata an edit reaches every one by its place in it, too.
+        let which = usize::from(one[0]) + (usize::from(first >> 2) << 8);
+        let block = all[which % all.len()];
+        let sector = u64::from(block) * 8;
+        let mut bytes = block_of(device.record(sector).unwrap_or(&[]));
+        edit(&mut bytes, one);
+        if is_mended && has_header(&bytes) {
+            mend(&mut bytes, if block == 0 { 0 } else { volume });
+        }
+        device.keep_record(sector, &bytes[..]);
+    }
+    let (device, found) = check(device);
+    let named = found.is_ok_and(|found| !found.problems.is_empty());
+    let blocks = if first & 4 == 0 { 20 } else { 400 };
+    match FileSystem::mount(device, &cache(blocks)) {
+        Ok(mut fs) => use_all(&mut fs),
+        Err(_) => return Handled { named, refused: true },
+    }
+    Handled { named, refused: false }
+}
+
+/// Walks the whole tree, and changes what it can.
+fn use_all(fs: &mut FileSystem) {
+    let (mut directories, mut used) = (vec![ROOT], 0);
+    while let Some(directory) = directories.pop() {
+        let listed = ask(fs, Call::List { directory, position: 0, most: 100 }).result;
+        let Ok(Reply::Listed { entries, .. }) = listed else { continue };
+        for entry in entries {
+            used += 1;
+            if used > MOST_USED {
+                return;
+            }
+            let Ok(Reply::Found(found)) = ask(fs, Call::Lookup { directory, name: entry.name.clone() }).result else {
+                continue;
+            };
+            let file = found.file;
+            let _ = ask(fs, Call::Read { file, offset: 0, length: 30_000, is_direct: false });
+            let content = Content::Nothing;
+            let _ = ask(fs, Call::Write { file, offset: 5_000, length: 5_000, content, mode: Default::default() });
+            let _ = ask(fs, Call::Truncate { file, size: 3_000 });
+            let to = [b"moved-", &entry.name[..entry.name.len().min(100)]].concat();
+            let (from_directory, from, to_directory, no_replace) = (directory, entry.name, ROOT, false);
+            let rename = Call::Rename { from_directory, from, to_directory, to: to.clone(), no_replace };
+            let _ = ask(fs, rename);
+            let _ = ask(fs, Call::Unlink { directory: ROOT, name: to });
+            directories.push(file);
+        }
+        let _ = ask(fs, Call::Create { directory, name: b"new".to_vec() });
+    }
+    let _ = ask(fs, Call::Sync);
+    fs.run_until(Nanos(fs.now().0 + 200_000_000_000));
+}
+
+const VOLUME: u64 = 77;
+
+/// Decodes a block of each kind, damaged as the bytes say. What is accepted is encoded as it was read.
+///
+/// # Panics
+/// A decoder panics, or accepts what it does not encode.
+pub fn damaged_block(bytes: &[u8]) {
+    let Some((first, edits)) = bytes.split_first() else { return };
+    let (kind, is_mended) = (first >> 1, first & 1 == 1);
+    let mut block = example(kind);
+    edits.chunks_exact(EDIT).take(64).for_each(|one| edit(&mut block, one));
+    if is_mended && has_header(&block) {
+        mend(&mut block, if kind % 9 == 0 { 0 } else { VOLUME });
+    }
+    decode(kind, &block);
+}
+
+/// A sound block of a kind.
+fn example(kind: u8) -> Box<Bytes> {
+    match kind % 9 {
+        0 => Superblock {
+            volume: VOLUME,
+            segment_blocks: SEGMENT_BLOCKS,
+            segments: SEGMENTS,
+            unit_blocks: 1,
+            nodes: 2048,
+            map_segments: 4,
+            user_blocks: 1000,
+            logs: 6,
+        }
+        .encode(),
+        1 => {
+            let mut inode = Inode::new(5, 9, FileKind::File, 1, Nanos(3));
+            (0..20).for_each(|index| inode.set_direct(index * 7, 100 + index));
+            inode.index = [7, 0, 8, 0, 0, 9];
+            inode.encode(VOLUME, 4096 * 140)
+        }
+        2 => {
+            let mut index = Index::new(7, 5, 9, 1, 984);
+            (0..300).for_each(|entry| index.set(entry * 3, 100 + entry as u32));
+            index.encode(VOLUME)
+        }
+        3 => {
+            let mut block = zeroes();
+            for (number, name) in [&b"a"[..], b"another-name-that-takes-slots", &[b'x'; 255]].into_iter().enumerate() {
+                let slot = directory::room(&block, directory::slots_of(name)).unwrap_or(0);
+                directory::put(&mut block, slot, name, number as u32 + 2, FileKind::File);
+            }
+            directory::seal_block(&mut block, VOLUME, 1, 1, 0);
+            block
+        }
+        4 => map::encode(0, &std::array::from_fn(|entry| entry as u32 * 3)),
+        5 => map::encode_table(&(0..900).collect::<Vec<u32>>()),
+        6 => summary::encode(VOLUME, 4, 0, &[Owner::Node(5), Owner::Data { inode: 5, index: 2 }, Owner::Nothing]),
+        7 => {
+            let open = Usage { segment_use: SegmentUse::Open(2), valid: 3, age: 5 };
+            usage::encode(VOLUME, 0, &[Usage { segment_use: SegmentUse::Fixed, ..open }, open, Usage::default()])
+        }
+        _ => {
+            let part = Part { segment: 5, first: 0, owners: vec![Owner::Node(5); 20] };
+            let checkpoint = Checkpoint {
+                version: 12,
+                logs: [Position { segment: 5, next: 3 }; checkpoint::LOGS],
+                table: vec![5, 6],
+                usage: vec![7],
+                orphans: vec![8, 9],
+                parts: vec![part.clone(), part],
+                ..Checkpoint::default()
+            };
+            checkpoint.encode(VOLUME).swap_remove(0)
+        }
+    }
+}
+
+fn decode(kind: u8, block: &Bytes) {
+    match kind % 9 {
+        0 => {
+            if let Ok(one) = Superblock::decode(block) {
+                assert_eq!(superblock::Superblock::decode(&one.encode()), Ok(one), "a superblock that was accepted");
+                // What follows from it stays within its numbers.
+                assert!(one.data_blocks() > 0 && one.data_blocks() < one.segment_blocks, "{one:?}");
+                assert!(one.map_blocks() <= one.nodes && one.table_blocks() <= one.map_blocks(), "{one:?}");
+            }
+        }
+        1 => {
+            if let Ok(one) = Inode::decode(block, VOLUME, 5, BLOCKS) {
+                let again = one.encode(VOLUME, one.size);
+                assert_eq!(Inode::decode(&again, VOLUME, 5, BLOCKS).as_ref(), Ok(&one), "an inode that was accepted");
+            }
+        }
+        2 => {
+            if let Ok(one) = Index::decode(block, VOLUME, 7, BLOCKS) {
+                let again = one.encode(VOLUME);
+                assert_eq!(Index::decode(&again, VOLUME, 7, BLOCKS).as_ref(), Ok(&one), "an index block");
+            }
+        }
+        3 => {
+            let is_sound = directory::check(block, VOLUME, 1, 1, 0).is_ok();
+            let names = directory::entries(block, 0).count();
+            assert!(names <= directory::SLOTS, "{names} names");
+            if is_sound {
+                let mut changed = Box::new(*block);
+                if let Some(slot) = directory::room(&changed, 1) {
+                    directory::put(&mut changed, slot, b"n", 7, FileKind::File);
+                    assert_eq!(directory::entries(&changed, 0).count(), names + 1, "a name more");
+                    directory::lead(&mut changed, slot, 9);
+                    directory::remove(&mut changed, slot);
+                }
+                assert_eq!(directory::entries(&changed, 0).count(), names, "and one less");
+            }
+        }
+        4 => {
+            if let Ok(places) = map::decode(block, 0, BLOCKS) {
+                assert_eq!(*map::encode(0, &places), *block, "a block of the inode map that was accepted");
+            }
+        }
+        5 => {
+            if let Ok(places) = map::decode_table(block, BLOCKS) {
+                assert_eq!(*map::encode_table(&places), *block, "a TIMB block that was accepted");
+            }
+        }
+        6 => drop(summary::decode(block, VOLUME, 4, 0)),
+        7 => {
+            if let Ok(all) = usage::decode(block, VOLUME, 0, SEGMENT_BLOCKS) {
+                let again = usage::encode(VOLUME, 0, &all);
+                assert_eq!(usage::decode(&again, VOLUME, 0, SEGMENT_BLOCKS), Ok(all), "a usage block");
+            }
+        }
+        _ => {
+            let _ = Checkpoint::begins(block, VOLUME);
+            let _ = Checkpoint::version_of(block, VOLUME);
+            if let Ok(one) = Checkpoint::decode(&[block], VOLUME) {
+                let again = one.encode(VOLUME);
+                let parts: Vec<&Bytes> = again.iter().map(|block| &**block).collect();
+                assert_eq!(Checkpoint::decode(&parts, VOLUME).as_ref(), Ok(&one), "a check-point that was accepted");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_are_not_damaged_are_accepted() {
+        for kind in 0..9_u8 {
+            let block = example(kind);
+            let accepted = match kind {
+                0 => Superblock::decode(&block).is_ok(),
+                1 => Inode::decode(&block, VOLUME, 5, BLOCKS).is_ok(),
+                2 => Index::decode(&block, VOLUME, 7, BLOCKS).is_ok(),
+                3 => directory::check(&block, VOLUME, 1, 1, 0).is_ok(),
+                4 => map::decode(&block, 0, BLOCKS).is_ok(),
+                5 => map::decode_table(&block, BLOCKS).is_ok(),
+                6 => summary::decode(&block, VOLUME, 4, 0).is_ok(),
+                7 => usage::decode(&block, VOLUME, 0, SEGMENT_BLOCKS).is_ok(),
+                _ => Checkpoint::decode(&[&block], VOLUME).is_ok(),
+            };
+            assert!(accepted, "kind {kind}");
+            decode(kind, &block);
+        }
+    }
+}

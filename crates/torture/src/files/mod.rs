@@ -1,0 +1,112 @@
+//! File systems under torture: calls, crashes of the host, power cuts, and media that fail.
+//!
+//! ```text
+//! model       a file system in memory that repeats every call
+//! oracle      what may be there after a crash or a cut
+//! host        the file system beside both
+//! call        what a host asks, as data and as text
+//! draw        a drive, keys and what happens, from a seed
+//! exhaustive  every cut of every short sequence of calls
+//! tree        the tree that is there, as calls show it
+//! limited     a device that stands still in the middle of a mount
+//! fuzzing     damaged blocks and images
+//! ```
+
+mod call;
+mod draw;
+mod exhaustive;
+pub mod fuzzing;
+mod host;
+mod limited;
+pub mod model;
+mod oracle;
+mod tree;
+
+use ssdlab_device::DriveConfig;
+use ssdlab_fs::kinds::{FileSystemKind, KINDS};
+use ssdlab_fs::{MakeOptions, Options};
+use toml::Value;
+
+pub use call::{FileCall, Kind, Path, Simple};
+pub use draw::FileScope;
+pub use exhaustive::ShortSequences;
+pub use host::FileHost;
+
+use crate::case::{Case, Refused, Subject};
+use crate::cut::Whose;
+use crate::script::{Keys, ScriptError};
+use crate::step::{Place, Step};
+
+/// A file system on a drive.
+#[derive(Clone, Debug)]
+pub struct Files {
+    kind: &'static FileSystemKind,
+    /// Its keys, as text.
+    keys: String,
+    make: MakeOptions,
+    options: Options,
+}
+
+impl PartialEq for Files {
+    fn eq(&self, other: &Files) -> bool {
+        (self.kind.name, &self.keys) == (other.kind.name, &other.keys)
+    }
+}
+
+impl Files {
+    /// A file system of a kind, with keys of the kind as text: `key = value`, one a line.
+    ///
+    /// # Errors
+    /// There is no such kind, or a key is wrong.
+    pub fn new(kind: &str, keys: &str, file: &str) -> Result<Files, ScriptError> {
+        let kind = FileSystemKind::of_name(kind).map_err(|cause| ScriptError(format!("{file}: {cause}")))?;
+        let (make, options) = kind.read(keys, file).map_err(|cause| ScriptError(cause.to_string()))?;
+        Ok(Files { kind, keys: keys.to_string(), make, options })
+    }
+}
+
+impl Subject for Files {
+    type Command = FileCall;
+    type System = FileHost;
+
+    const STEPS: &'static str = "a call such as create /a, run, pass, drain, fail KIND, crash, cut all or cut drive=0";
+    const END: &'static str = "it is unmounted, checked and compared, and then the power of everything goes";
+
+    fn build(case: &Case<Files>) -> Result<FileHost, Refused> {
+        FileHost::new(case)
+    }
+
+    fn takes(step: &Step<FileCall>) -> bool {
+        match step {
+            Step::Fail(_, place) => !matches!(place, Place::Drive(_)),
+            Step::Cut(cut) => cut.whose != Whose::Only,
+            _ => true,
+        }
+    }
+
+    fn keys(&self, _: &DriveConfig) -> Vec<(&'static str, Value)> {
+        vec![("file_system", Value::from(self.kind.name)), ("keys", Value::from(self.keys.as_str()))]
+    }
+
+    fn read(keys: &mut Keys<'_>) -> Result<Files, ScriptError> {
+        let known = KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(" or ");
+        let kind = keys.text("file_system", &known)?;
+        let text = keys.text("keys", "keys of the file system as text")?;
+        Files::new(&kind, &text, &format!("{}: torture.keys", keys.file()))
+    }
+
+    fn describe(&self) -> Vec<String> {
+        std::iter::once(self.kind.name.to_string()).chain(self.keys.lines().map(str::to_string)).collect()
+    }
+
+    /// Each key left out.
+    fn plainer(&self) -> Vec<Files> {
+        let lines: Vec<&str> = self.keys.lines().collect();
+        let without = |left: usize| {
+            let kept = lines.iter().enumerate().filter(|(index, _)| *index != left);
+            let keys: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+            Files::new(self.kind.name, &keys, "plainer").ok()
+        };
+        (0..lines.len()).filter_map(without).collect()
+    }
+}

@@ -1,0 +1,282 @@
+//! What may be there after a crash of the host or a power cut.
+//!
+//! ```text
+//!   names, kinds   as after some call, not before the last that a completed fsync or sync covers
+//!   sizes          of each file as after some call since its last fsync
+//!   blocks         of each file as its last fsync left them, or as a later call did, if it was that that made the file so long
+//!   all else       zeroes: no byte of a deleted file, or of a block that was never written
+//! ```
+//!
+//! Calls count from 1 here: 0 is what was there before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ssdlab_fs::{Answer, Call, Errno, FileId, FileSystem};
+
+use super::model::{BLOCK, Block, Bytes, Changed, Model, Names};
+use super::tree::{Tree, read};
+
+/// Names of all directories.
+type AllNames = BTreeMap<FileId, Names>;
+
+/// Most bytes of a file that are read one behind the other; of a longer one the blocks that were written, and some between them.
+const MOST_READ: u64 = 4 << 20;
+
+/// What was true of a file, and since which call.
+#[derive(Clone, Debug, Default)]
+struct History {
+    sizes: Vec<(u64, u64)>,
+    blocks: BTreeMap<u64, Vec<(u64, Block)>>,
+    /// The last fsync or sync that covers it.
+    floor: u64,
+}
+
+/// What is true after `floor`, or was at it.
+fn since<T>(list: &[(u64, T)], floor: u64) -> &[(u64, T)] {
+    let first = list.iter().rposition(|(order, _)| *order <= floor).unwrap_or(0);
+    &list[first..]
+}
+
+/// Everything that may be there after a crash.
+#[derive(Clone, Debug)]
+pub(super) struct Oracle {
+    /// Names after calls that changed them.
+    names: Vec<(u64, AllNames)>,
+    floor: u64,
+    files: BTreeMap<FileId, History>,
+    /// The last call that changed a file or directory, or its name.
+    changes: BTreeMap<FileId, u64>,
+    zeroes: Block,
+}
+
+impl Oracle {
+    /// What is there is durable.
+    pub(super) fn new(model: &Model) -> Oracle {
+        let mut oracle = Oracle {
+            names: Vec::new(),
+            floor: 0,
+            files: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            zeroes: Arc::new([0; BLOCK as usize]),
+        };
+        oracle.note_names(0, model);
+        for (file, bytes) in model.files() {
+            let blocks = bytes.blocks().filter_map(|number| Some((number, vec![(0, bytes.block(number)?.clone())])));
+            let history = History { sizes: vec![(0, bytes.size())], blocks: blocks.collect(), floor: 0 };
+            oracle.files.insert(file, history);
+        }
+        oracle
+    }
+
+    fn note_names(&mut self, order: u64, model: &Model) {
+        let names: AllNames = model.directories().map(|(directory, names)| (directory, names.clone())).collect();
+        self.names.push((order, names));
+    }
+
+    /// A call took effect in the model, and is answered if `is_answered`.
+    pub(super) fn note(&mut self, call: &Call, answer: &Answer, changed: Changed, model: &Model, is_answered: bool) {
+        let order = answer.order + 1;
+        if changed.names {
+            self.note_names(order, model);
+        }
+        if let Some(touched) = &changed.bytes
+            && let Ok(bytes) = model.file(touched.file)
+        {
+            let history = self.files.entry(touched.file).or_default();
+            history.sizes.push((order, bytes.size()));
+            let written: Vec<u64> =
+                bytes.blocks().filter(|block| (touched.from..touched.end).contains(block)).collect();
+            let known = history.blocks.range(touched.from..touched.end).map(|(block, _)| *block);
+            for block in known.chain(written).collect::<BTreeSet<u64>>() {
+                let now = bytes.block(block).unwrap_or(&self.zeroes).clone();
+                let versions = history.blocks.entry(block).or_insert_with(|| vec![(0, self.zeroes.clone())]);
+                if versions.last().is_none_or(|(_, last)| *last != now) {
+                    versions.push((order, now));
+                }
+            }
+        }
+        self.changes.extend(changed.of.into_iter().map(|file| (file, order)));
+        if is_answered && answer.result.is_ok() {
+            self.answered(call, order);
+        }
+    }
+
+    /// What an answer makes durable.
+    fn answered(&mut self, call: &Call, order: u64) {
+        let file = match call {
+            Call::Fsync { file } | Call::Fdatasync { file } => *file,
+            Call::Write { file, mode, .. } | Call::Append { file, mode, .. }
+                if mode.sync != ssdlab_fs::call::Sync::No =>
+            {
+                *file
+            }
+            Call::Sync => {
+                self.floor = self.floor.max(order);
+                for history in self.files.values_mut() {
+                    history.raise(order);
+                }
+                self.forget_names();
+                return;
+            }
+            _ => return,
+        };
+        // Of one that has not changed, nothing is to be written.
+        self.floor = self.floor.max(self.changes.get(&file).copied().unwrap_or(0));
+        self.files.entry(file).or_default().raise(order);
+        self.forget_names();
+    }
+
+    fn forget_names(&mut self) {
+        let kept = since(&self.names, self.floor).len();
+        self.names.drain(..self.names.len() - kept);
+    }
+
+    /// Reads all that is there, compares, and gives the model of it. `given` are numbers that are not given out again. With `lossy`,
+    /// media may have lost blocks.
+    ///
+    /// # Errors
+    /// What is there cannot be read, and media may have lost it.
+    ///
+    /// # Panics
+    /// What is there must not be.
+    pub(super) fn compare(&self, fs: &mut FileSystem, given: BTreeSet<FileId>, lossy: bool) -> Result<Model, Errno> {
+        let tree = match Tree::read(fs) {
+            Ok(tree) => tree,
+            Err(errno) if lossy && fs.read_only_reason().is_some() => return Err(errno),
+            Err(errno) => panic!("the tree cannot be read: {errno}"),
+        };
+        self.compare_names(&tree);
+        let mut files = Vec::new();
+        for (file, size) in &tree.files {
+            files.push((*file, self.compare_file(fs, *file, *size, lossy)));
+        }
+        Ok(Model::of(tree.directories, files, given))
+    }
+
+    fn compare_names(&self, tree: &Tree) {
+        let names: AllNames =
+            tree.directories.iter().map(|(directory, _, names)| (*directory, names.clone())).collect();
+        let allowed = since(&self.names, self.floor);
+        // Directories that were removed and open are gone.
+        let differing = |after: &AllNames| -> Vec<FileId> {
+            let own = names.iter().filter(|(directory, inside)| after.get(directory) != Some(inside));
+            own.map(|(directory, _)| *directory).collect()
+        };
+        let nearest = allowed.iter().min_by_key(|(_, after)| differing(after).len());
+        let Some((order, after)) = nearest else { panic!("there are names since call {}", self.floor) };
+        if let Some(directory) = differing(after).first() {
+            let (found, expected) = (shown(names.get(directory)), shown(after.get(directory)));
+            panic!(
+                "names in directory {directory} are as after no call since {}: found {found:?}, after call {order} there were {expected:?}",
+                self.floor
+            );
+        }
+    }
+
+    fn compare_file(&self, fs: &mut FileSystem, file: FileId, size: u64, lossy: bool) -> Bytes {
+        let none = History::default();
+        let history = self.files.get(&file).unwrap_or(&none);
+        let sizes: Vec<u64> = since(&history.sizes, history.floor).iter().map(|(_, size)| *size).collect();
+        assert!(sizes.contains(&size), "file {file} has {size} bytes, expected one of {sizes:?}");
+        let grown = history.grown_to(size);
+        let (mut blocks, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+        let count = size.div_ceil(BLOCK);
+        let all: BTreeSet<u64> = if size <= MOST_READ {
+            (0..count).collect()
+        } else {
+            let near = history.blocks.keys().flat_map(|block| block.saturating_sub(1)..block + 2);
+            near.chain([0, count - 1]).filter(|block| *block < count).collect()
+        };
+        let all: Vec<u64> = all.into_iter().collect();
+        for run in all.chunk_by(|a, b| a + 1 == *b).flat_map(|run| run.chunks(256)) {
+            let (first, end) = (run[0] * BLOCK, (run[run.len() - 1] + 1) * BLOCK);
+            let found = match read(fs, file, first, (end.min(size) - first) as u32) {
+                Ok(found) => found.chunks(BLOCK as usize).map(|block| Some(block.to_vec())).collect::<Vec<_>>(),
+                Err(Errno::Io) if lossy => run
+                    .iter()
+                    .map(|block| read(fs, file, block * BLOCK, (size - block * BLOCK).min(BLOCK) as u32).ok())
+                    .collect(),
+                Err(errno) => panic!("file {file} of {size} bytes cannot be read from {first} to {end}: {errno}"),
+            };
+            assert_eq!(found.len(), run.len(), "blocks of file {file} from {first} to {end}");
+            for (block, found) in run.iter().zip(found) {
+                let Some(found) = found else {
+                    unknown.insert(*block);
+                    blocks.insert(*block, self.zeroes.clone());
+                    continue;
+                };
+                self.compare_block(file, size, *block, history, &grown, &found);
+                let mut bytes = [0; BLOCK as usize];
+                bytes[..found.len()].copy_from_slice(&found);
+                if history.blocks.contains_key(block) {
+                    blocks.insert(*block, Arc::new(bytes));
+                }
+            }
+        }
+        Bytes::of(size, blocks, unknown)
+    }
+
+    fn compare_block(
+        &self,
+        file: FileId,
+        size: u64,
+        block: u64,
+        history: &History,
+        grown: &[(u64, u64, u64)],
+        found: &[u8],
+    ) {
+        let Some(versions) = history.blocks.get(&block) else {
+            let other = found.iter().position(|byte| *byte != 0);
+            assert_eq!(
+                other, None,
+                "block {block} of file {file}, {size} bytes, was never written and shows something"
+            );
+            return;
+        };
+        // No size is ahead of its data: the call that made the file so long left its bytes, or a later one did.
+        let (start, end) = (block * BLOCK, size.min((block + 1) * BLOCK));
+        let last = grown.iter().rev().find(|(_, from, to)| *from < end && *to > start).map(|(order, ..)| *order);
+        let floor = history.floor.max(last.unwrap_or(0));
+        let allowed = since(versions, floor);
+        if allowed.iter().any(|(_, version)| version[..found.len()] == *found) {
+            return;
+        }
+        let older = versions.iter().find(|(_, version)| version[..found.len()] == *found).map(|(order, _)| *order);
+        let what = match older {
+            Some(order) => format!("as call {order} left it"),
+            None if found.iter().all(|byte| *byte == 0) => "zeroes".to_string(),
+            None => "what no call left there".to_string(),
+        };
+        let orders: Vec<u64> = allowed.iter().map(|(order, _)| *order).collect();
+        panic!(
+            "block {block} of file {file}, {size} bytes, is {what}: expected it as one of the calls {orders:?} left it, since call {floor}"
+        );
+    }
+}
+
+impl History {
+    /// Calls that made the file longer, up to the first behind the last fsync after which it has this size: order, size before, and size.
+    fn grown_to(&self, size: u64) -> Vec<(u64, u64, u64)> {
+        let sizes = since(&self.sizes, self.floor);
+        let end = sizes.iter().position(|(_, other)| *other == size).map_or(0, |first| first + 1);
+        let steps = sizes[..end].windows(2).map(|pair| (pair[1].0, pair[0].1, pair[1].1));
+        steps.filter(|(_, from, to)| from < to).collect()
+    }
+
+    /// An fsync covers it; what was before is not needed any more.
+    fn raise(&mut self, order: u64) {
+        self.floor = self.floor.max(order);
+        let kept = since(&self.sizes, self.floor).len();
+        self.sizes.drain(..self.sizes.len() - kept);
+        for versions in self.blocks.values_mut() {
+            let kept = since(versions, self.floor).len();
+            versions.drain(..versions.len() - kept);
+        }
+    }
+}
+
+fn shown(names: Option<&Names>) -> BTreeMap<String, FileId> {
+    let short = |name: &Vec<u8>| format!("{}.{}", String::from_utf8_lossy(&name[..name.len().min(12)]), name.len());
+    names.into_iter().flatten().map(|(name, file)| (short(name), *file)).collect()
+}

@@ -1,0 +1,68 @@
+//! File systems under calls, crashes and power cuts.
+
+use std::sync::atomic::AtomicBool;
+
+use rand::RngExt;
+use ssdlab_base::rng;
+use ssdlab_torture::files::fuzzing::{damaged_block, damaged_image};
+use ssdlab_torture::files::{FileScope, ShortSequences};
+use ssdlab_torture::seeds;
+
+use crate::failing;
+
+fn scope(calls: u64) -> FileScope {
+    FileScope::new("alfs", "", calls).expect("a kind of file system")
+}
+
+/// Every result and error in the order of effects, and the whole tree after each mount: 1,000,000 calls.
+#[test]
+fn calls_have_the_results_of_the_model() {
+    let mut scope = scope(2500);
+    (scope.cuts, scope.faults) = (false, false);
+    let totals = failing::campaign("files without cuts", 820, scope);
+    assert!(totals.cases < 820 || totals.commands >= 1_000_000, "{} calls", totals.commands);
+}
+
+/// What an fsync covers survives. Each kind of work is cut at least 100 times.
+#[test]
+fn crashes_and_cuts_lose_nothing_that_is_durable() {
+    let totals = failing::campaign("files", 1000, scope(200));
+    println!("cuts {:?}, by work {:?}", totals.stack_cuts, totals.cuts_by_work);
+    if totals.cases >= 1000 {
+        for work in ["cleaning", "checkpoint", "switch", "map-cleaning", "trim", "mount"] {
+            let cuts = totals.cuts_by_work.get(work).copied().unwrap_or(0);
+            assert!(cuts >= 100, "{cuts} cuts in {work}");
+        }
+        assert!(totals.stack_cuts.iter().all(|cuts| *cuts >= 100), "{:?}", totals.stack_cuts);
+    }
+}
+
+/// All sequences of up to 2 calls on two files and a directory, cut at every event; `SSDLAB_SEQUENCES` for longer ones.
+#[test]
+fn every_cut_of_every_short_sequence_of_calls_is_survived() {
+    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let outcome = ShortSequences { kind: "alfs", length, jobs }.run(&AtomicBool::new(false), &|_| {});
+    failing::none("short sequences of calls", outcome.failed);
+    let totals = outcome.totals;
+    println!("{} cases, cuts {:?}, by work {:?}", totals.cases, totals.stack_cuts, totals.cuts_by_work);
+    assert!(totals.cuts > 5_000, "{} cuts", totals.cuts);
+}
+
+/// Blocks of metadata are changed, with checksums mended or not. Mounting, walking and checking end with an error or an answer.
+#[test]
+fn damaged_images_are_answered_with_errors_and_never_with_a_panic() {
+    let (mut images, mut named, mut refused) = (0, 0, 0);
+    seeds::campaign("files", "damaged_images_are_answered_with_errors_and_never_with_a_panic", 500, |seed| {
+        let mut rng = rng(seed, "damage");
+        let edits = 4 * rng.random_range(1..6);
+        let image = damaged_image(&(0..=edits).map(|_| rng.random()).collect::<Vec<u8>>());
+        (images, named, refused) = (images + 1, named + u32::from(image.named), refused + u32::from(image.refused));
+        for _ in 0..50 {
+            let edits = 4 * rng.random_range(1..20);
+            damaged_block(&(0..=edits).map(|_| rng.random()).collect::<Vec<u8>>());
+        }
+    });
+    println!("{images} images: the check names something in {named}, {refused} mounts are refused");
+    assert!(images < 500 || (named > 100 && refused > 5), "{named} named, {refused} refused");
+}

@@ -1,0 +1,53 @@
+//! Bugs seeded into file systems: each is found within a stated number of seeds. Prints the table of `docs/torture.md`.
+//!
+//! `cargo test --release -p ssdlab-torture --features seeded-bugs --test it seeded_files:: -- --nocapture`
+
+use ssdlab_fs::seeded::{FsBug, seed};
+use ssdlab_torture::files::FileScope;
+use ssdlab_torture::{Totals, draw, run};
+
+use crate::page;
+
+/// Each bug and the seeds in which it must be found; each seed is 200 calls.
+const ALLOWED: [(FsBug, u64); 14] = [
+    (FsBug::TrimBeforeCheckpoint, 400),
+    (FsBug::CheckpointBeforeData, 400),
+    (FsBug::OpenSegmentContinued, 400),
+    (FsBug::TrimNotRepeated, 400),
+    (FsBug::TableBlockLeftOut, 400),
+    (FsBug::OldWriteOverNewer, 400),
+    (FsBug::SizeAheadOfData, 400),
+    (FsBug::OrphanNotListed, 400),
+    (FsBug::HalfRename, 400),
+    (FsBug::TailNotCleared, 400),
+    (FsBug::FsyncWithoutCheckpoint, 400),
+    (FsBug::CheckpointSegmentKept, 400),
+    (FsBug::TruncationForgotten, 400),
+    (FsBug::GenerationKept, 400),
+];
+
+#[test]
+fn every_bug_seeded_into_a_file_system_is_found_within_its_seeds() {
+    let (mut wrong, mut rows) = (Vec::new(), Vec::new());
+    assert_eq!(ALLOWED.map(|(bug, _)| bug), FsBug::ALL);
+    let mut scope = FileScope::new("alfs", "", 200).expect("a kind of file system");
+    scope.faults = false;
+    for (bug, allowed) in ALLOWED {
+        let fails = |number: &u64| {
+            seed(None);
+            let case = draw(*number, &scope).expect("a case is drawn");
+            seed(Some(bug));
+            run(&case, &mut Totals::default()).is_err()
+        };
+        let found = (1..=allowed).find(fails);
+        seed(None);
+        let needed = found.map_or("not found".to_string(), |seed| seed.to_string());
+        rows.push(format!("| {} | {needed} | {allowed} |", bug.story()));
+        println!("{}", rows[rows.len() - 1]);
+        if found.is_none() {
+            wrong.push(bug);
+        }
+    }
+    assert!(wrong.is_empty(), "not found: {wrong:?}");
+    page::hold("| bug seeded into a file system | seeds needed | allowed |", &rows);
+}
