@@ -21,6 +21,9 @@ const FULL: u64 = 85;
 const FILES: u32 = 200_000;
 const IN_DIRECTORY: u32 = 1_000;
 
+/// Files that are there when a file system is mounted.
+const MANY: u32 = 1_000_000;
+
 /// A file system at work, and a second drive to which what it sends goes as well.
 struct Pair {
     fs: FileSystem,
@@ -140,7 +143,43 @@ fn run_out(drive: &mut Drive) {
 /// 4 KiB overwrites of a file with cleaning; then making and removing files of 4 KiB.
 pub(crate) fn file_figures() -> Vec<Figure> {
     let config = config("amf-16g-aftl", &[]);
-    overwrites(&config).into_iter().chain(small_files(&config)).collect()
+    overwrites(&config).into_iter().chain(small_files(&config)).chain([mount_of_many(&config)]).collect()
+}
+
+/// Virtual time of a mount, after a crash of the host, with 1,000,000 files.
+fn mount_of_many(config: &DriveConfig) -> Figure {
+    let options = DriveOptions { seed: 1, contents: Contents::Nothing };
+    let device = Member::alone(Drive::new(config, options).expect("an accepted drive"), options);
+    let mut fs = FileSystem::make(device, &MakeOptions::default(), &Options::default()).expect("a file system");
+    let mut call = |call: Call| {
+        fs.submit(call, 0);
+        fs.run_to_completion(Nanos::MAX);
+        fs.answers().pop().map(|answer| answer.result)
+    };
+    let mut directory = ROOT;
+    for number in 0..MANY {
+        if number.is_multiple_of(IN_DIRECTORY) {
+            let name = format!("d{number}").into_bytes();
+            let Some(Ok(Reply::Found(found))) = call(Call::Mkdir { directory: ROOT, name }) else {
+                panic!("a directory")
+            };
+            directory = found.file;
+        }
+        let name = format!("file {number}").into_bytes();
+        assert!(matches!(call(Call::Create { directory, name }), Some(Ok(_))), "file {number} is made");
+    }
+    assert_eq!(call(Call::Sync), Some(Ok(Reply::Done)));
+    let device = fs.into_device();
+    let (start, read) = (device.now(), device.taken().bytes[0]);
+    let fs = FileSystem::mount(device, &Options::default()).expect("a mount");
+    let read = fs.device().taken().bytes[0] - read;
+    let value = (fs.now() - start).0 as f64 / 1e6;
+    Figure {
+        name: "files: mount with 1,000,000 files",
+        value,
+        unit: "ms",
+        detail: format!("{} blocks read", read / BLOCK),
+    }
 }
 
 fn overwrites(config: &DriveConfig) -> [Figure; 2] {
