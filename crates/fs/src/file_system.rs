@@ -133,7 +133,15 @@ impl FileSystem {
     pub fn submit(&mut self, call: Call, tag: u32) {
         let submitted = self.core.now;
         self.clean_at = self.after(self.core.options.cleaning_period);
-        let calling = Calling { call, tag, submitted, stage: Stage::Begin, order: None, result: Ok(Reply::Done) };
+        let calling = Calling {
+            call,
+            tag,
+            submitted,
+            stage: Stage::Begin,
+            order: None,
+            result: Ok(Reply::Done),
+            has_waited: [false; 2],
+        };
         self.start(Work::Call(Box::new(calling)));
         self.proceed();
     }
@@ -571,11 +579,11 @@ impl FileSystem {
                 self.load(needs, Some(task));
             }
             Err(Stop::Room) => {
-                self.core.metrics.room_waits += 1;
+                self.core.metrics.room_waits += u64::from(self.waits_first(task, 0));
                 self.wait_for_room(task);
             }
             Err(Stop::Throttled) => {
-                self.core.metrics.dirty_waits += 1;
+                self.core.metrics.dirty_waits += u64::from(self.waits_first(task, 1));
                 self.throttled.push_back(task);
             }
             Err(Stop::Busy(inode)) => self.busy.push((inode, task)),
@@ -583,6 +591,14 @@ impl FileSystem {
         }
         if let Some((number, offset, length)) = read.filter(|_| is_first) {
             self.read_ahead(number, offset, length);
+        }
+    }
+
+    /// Notes that a call waits for something; false if it has before.
+    fn waits_first(&mut self, task: u32, what: usize) -> bool {
+        match &mut self.tasks.get_mut(task).work {
+            Work::Call(calling) => !std::mem::replace(&mut calling.has_waited[what], true),
+            _ => false,
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Calling {
     /// Number of its apply, when it has taken effect.
     pub(crate) order: Option<u64>,
     pub(crate) result: Result<Reply, Errno>,
+    /// It has waited for free segments, and for write-out.
+    pub(crate) has_waited: [bool; 2],
 }
 
 /// A task.
