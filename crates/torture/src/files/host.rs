@@ -577,7 +577,11 @@ impl FileHost {
             Err((reason, device)) => {
                 assert!(self.may_be_read_only(), "it cannot be unmounted: {reason}");
                 self.host_ends_well();
-                self.oracle.get_or_insert(oracle);
+                // What of it is there, only the oracle of a case with cuts knows.
+                if self.oracle.is_none() {
+                    self.is_lost = true;
+                    return ControlFlow::Break(());
+                }
                 self.mount(device)?;
                 self.is_due = true;
                 self.compare_if_due(totals)
