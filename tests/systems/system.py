@@ -34,6 +34,7 @@ NOT_DRAWN_OF_TORTURE = {
     "--command-sets": "draws drives of its own: make torture", "--exhaustive": "draws drives of its own: make torture",
     "--design": "replaces the drive's: make torture", "--buffer": "replaces the drive's: make torture",
     "--replay": "runs what a finding saved",
+    "--fs": "draws drives of its own: make torture", "--fs-set": "goes with --fs",
 }
 
 

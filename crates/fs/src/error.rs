@@ -14,7 +14,9 @@ pub enum MakeError {
         found: String,
     },
     /// The segments are not whole blocks, or a write unit does not fit.
-    #[error("found segments of {sectors} sectors with write units of {unit}, expected whole blocks of 4 KB in both")]
+    #[error(
+        "found segments of {sectors} sectors with write units of {unit}, expected whole blocks of 4 KB in both, and at least 8 in a segment"
+    )]
     Shape {
         /// Sectors of a segment.
         sectors: u64,

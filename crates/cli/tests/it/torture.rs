@@ -96,6 +96,26 @@ fn commands_of_a_set_are_drawn_and_replayed_from_a_file() {
     bench.refuses(&["torture", "--replay", "page.toml"], &["page.toml", "does not take the command set 'tags'"]);
 }
 
+#[test]
+fn file_systems_are_drawn_and_replayed_from_a_file() {
+    let bench = Bench::new();
+    let drawn = bench.succeeds(&["torture", "--fs", "alfs", "--seeds", "30", "--ops", "100", "--json"]);
+    let drawn: Value = serde_json::from_str(&drawn.stdout).expect("JSON");
+    assert!(drawn["totals"]["stack_cuts"]["all"].as_u64() > Some(50), "{drawn}");
+    assert!(drawn["totals"]["cuts_by_work"]["checkpoint"].as_u64() > Some(5), "{drawn}");
+    bench.succeeds(&["torture", "--fs", "alfs", "--exhaustive", "1"]);
+    bench.succeeds(&["torture", "--fs", "alfs", "--fs-set", "cache=64k", "--fs-set", "logs=2", "--seeds", "5"]);
+    bench.refuses(&["torture", "--fs", "ext9"], &["found the file system 'ext9'", "expected alfs"]);
+    bench.refuses(&["torture", "--fs", "alfs", "--fs-set", "cach=64k"], &["cach", "cache"]);
+    bench.refuses(&["torture", "--fs", "alfs", "--fs-set", "cache"], &["--fs-set cache", "KEY=VALUE"]);
+    let case = include_str!("../../../torture/cases/files_timer_whose_time_has_passed.toml");
+    bench.write("case.toml", case);
+    let done = bench.succeeds(&["torture", "--replay", "case.toml"]);
+    assert!(done.stdout.contains("nothing found"), "{}", done.stdout);
+    bench.write("wrong.toml", &case.replace("create /n7", "create n7"));
+    bench.refuses(&["torture", "--replay", "wrong.toml"], &["torture.steps: found step 'create n7'", "a path such as"]);
+}
+
 /// Only tests draw such cases; what one of them fails with is replayed by the command.
 #[test]
 fn cases_of_segments_and_of_a_log_are_replayed_from_a_file() {

@@ -21,6 +21,10 @@ use crate::reader::Reader;
 /// Segments beyond those of the logs that are never promised to files: for cleaning, and for metadata of a check-point.
 const RESERVE: u32 = 12;
 
+/// Blocks of a segment at least. A check-point writes a block of the usage table again for each segment that the blocks before it filled or
+/// began, so in smaller segments the usage table alone would fill those of the inode map.
+const LEAST_SEGMENT_BLOCKS: u64 = 8;
+
 /// Segments that a file system needs for files at least.
 const FOR_FILES: u32 = 2;
 
@@ -32,7 +36,8 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
     let unit_blocks = unit.div_ceil(BLOCK_SECTORS).max(1);
     let fits = unit > 0 && (unit.is_multiple_of(BLOCK_SECTORS) || BLOCK_SECTORS.is_multiple_of(unit));
     let segment_blocks = sectors / BLOCK_SECTORS;
-    if !fits || !sectors.is_multiple_of(BLOCK_SECTORS) || !segment_blocks.is_multiple_of(unit_blocks) || sectors == 0 {
+    let is_whole = sectors.is_multiple_of(BLOCK_SECTORS) && segment_blocks.is_multiple_of(unit_blocks);
+    if !fits || !is_whole || segment_blocks < LEAST_SEGMENT_BLOCKS {
         return Err(MakeError::Shape { sectors, unit });
     }
     let most = u64::from(u32::MAX) - 1;
@@ -164,6 +169,8 @@ mod tests {
         };
         assert!(plan(256, least + 2, 8, &options).is_ok());
         assert_eq!(plan(250, 100, 8, &options), Err(MakeError::Shape { sectors: 250, unit: 8 }));
+        assert_eq!(plan(56, 1000, 8, &options), Err(MakeError::Shape { sectors: 56, unit: 8 }));
+        assert!(plan(64, 1000, 8, &options).is_ok());
         assert_eq!(plan(256, 100, 8, &MakeOptions { logs: 3, ..options }), Err(MakeError::Logs(3)));
         assert!(matches!(plan(1 << 16, 1 << 20, 8, &options), Err(MakeError::TooLarge { .. })));
     }

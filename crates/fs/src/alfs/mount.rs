@@ -110,7 +110,9 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
     core.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
     core.freeing = core.orphans.iter().map(|number| (*number, false)).collect();
 
-    let written = |segment: u32| (segments[segment as usize].written / BLOCK_SECTORS) as u32;
+    // A write that a crash cut off may have left a part of a block.
+    let is_written_to =
+        |segment: u32, block: u32| segments[segment as usize].written == u64::from(block) * BLOCK_SECTORS;
     for segment in 3..superblock.segments {
         let state = core.space.get(segment).state;
         let told = segments[segment as usize].state;
@@ -125,7 +127,7 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
             }
             State::Open(log) => {
                 let position = checkpoint.logs[usize::from(log).min(6)];
-                let is_at = position.segment == segment && written(segment) == position.next;
+                let is_at = position.segment == segment && is_written_to(segment, position.next);
                 let goes_on = checkpoint.is_clean && is_at && told == SegmentState::Open;
                 let goes_on = goes_on || (seeded(FsBug::OpenSegmentContinued) && position.segment == segment);
                 let mut owners = owners.remove(&segment).unwrap_or_default();
@@ -154,7 +156,7 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
     let mut checkpoints = Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
     // What a crash left behind the newest check-point cannot be written over.
     let is_open = segments[segment as usize].state == SegmentState::Open;
-    let is_untouched = checkpoint.is_clean && version == checkpoint.version && written(segment) == end && is_open;
+    let is_untouched = checkpoint.is_clean && version == checkpoint.version && is_written_to(segment, end) && is_open;
     checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
     Ok((core, checkpoints))
 }

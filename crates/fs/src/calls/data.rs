@@ -3,7 +3,7 @@
 use crate::call::{BLOCK_BYTES, Content, Errno, FileId, FileKind, MOST_BYTES, MOST_FILE_BYTES, Reply};
 use crate::core::cache::Key;
 use crate::core::view::{Leaf, Looks};
-use crate::core::{Core, Op, Stop, View};
+use crate::core::{Cancel, Core, Op, Stop, View};
 use crate::format::inode::{DIRECT, FAN, Inode};
 use crate::format::{BLOCK, LOST, NOWHERE};
 use crate::seeded::{FsBug, seeded};
@@ -205,6 +205,8 @@ impl Core {
                 // What is lost has no space any more.
                 let address = if address == LOST { NOWHERE } else { address };
                 self.insert_page(number, block, cells, address);
+                // What is being read of it is older, and may come when this page has left the cache.
+                self.cancelled.push(Cancel::One(Key::page(number, block)));
             }
             let start = u64::from(block) * BLOCK_BYTES;
             let from = offset.max(start);

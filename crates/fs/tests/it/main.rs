@@ -4,5 +4,6 @@
 mod counts;
 mod drive;
 mod full;
+mod lost;
 mod payloads;
 mod planted;

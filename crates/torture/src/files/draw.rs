@@ -115,7 +115,7 @@ fn draw_drive(seed: u64, rng: &mut Rng, subject: &Files) -> Result<(DriveConfig,
     config.ftl.mapping_unit = geometry.page_bytes;
     let per_segment = u64::from(config.segment_units().ok_or(None)?);
     let bytes = per_segment * u64::from(config.ftl.mapping_unit);
-    if !bytes.is_multiple_of(4096) || !(3..=96).contains(&(bytes / 4096)) {
+    if !bytes.is_multiple_of(4096) || !(8..=96).contains(&(bytes / 4096)) {
         return Err(None);
     }
     let extra = one_of(rng, &[0, 1, 3, 10, 25]);
@@ -226,7 +226,9 @@ fn draw_cut(rng: &mut Rng, weights: [u32; 3]) -> Cut {
         2 => Moment::Erase,
         3 => Moment::Durable,
         4 | 5 => Moment::Job(one_of(rng, &Job::ALL), rng.random_range(0..15)),
-        6 | 7 => Moment::Job(one_of(rng, &[Job::Cleaning, Job::MapCleaning, Job::Freeing]), rng.random_range(0..40)),
+        6 | 7 => {
+            Moment::Job(one_of(rng, &[Job::Cleaning, Job::MapCleaning, Job::MapCleaning]), rng.random_range(0..40))
+        }
         _ => {
             let most = one_of(rng, &[5, 60, 300]);
             Moment::After(rng.random_range(0..most))
@@ -270,6 +272,10 @@ impl Mix {
             (0..KINDS).map(|_| if rng.random_bool(0.15) { 0 } else { rng.random_range(1..20) }).collect();
         // Without files there is nothing to do.
         weights[0] = weights[0].max(4);
+        // Many check-points fill segments of the inode map.
+        if rng.random_bool(0.2) {
+            (weights[12], weights[17]) = (60, 80);
+        }
         let largest = one_of(rng, &[5_000, 20_000, 100_000, 300_000]).min(free / 2 + 5_000);
         Mix {
             weights,

@@ -486,7 +486,8 @@ impl FileHost {
         let (device, found) = check(device);
         match found {
             Ok(found) => {
-                let is_unreadable = found.problems.iter().any(|problem| problem.what.contains("cannot be read"));
+                let is_unreadable = found.unreadable_checkpoint_blocks > 0
+                    || found.problems.iter().any(|problem| problem.what.contains("cannot be read"));
                 let is_allowed = self.allowed.failed_reads && is_unreadable;
                 let first = found.problems.first().map(ToString::to_string);
                 assert!(first.is_none() || is_allowed, "the check finds in version {}: {first:?}", found.version);
@@ -502,7 +503,9 @@ impl FileHost {
 
     /// Whether media may have lost what an error names.
     const fn may_lose(&self, error: &MountError) -> bool {
-        self.allowed.failed_reads && matches!(error, MountError::Unreadable { .. } | MountError::NoCheckpoint)
+        let is_lost =
+            matches!(error, MountError::Unreadable { .. } | MountError::NoCheckpoint | MountError::Checkpoint { .. });
+        self.allowed.failed_reads && is_lost
     }
 
     /// Mounts; `Break` where media lost what that needs.
@@ -574,7 +577,11 @@ impl FileHost {
             Err((reason, device)) => {
                 assert!(self.may_be_read_only(), "it cannot be unmounted: {reason}");
                 self.host_ends_well();
-                self.oracle.get_or_insert(oracle);
+                // What of it is there, only the oracle of a case with cuts knows.
+                if self.oracle.is_none() {
+                    self.is_lost = true;
+                    return ControlFlow::Break(());
+                }
                 self.mount(device)?;
                 self.is_due = true;
                 self.compare_if_due(totals)
