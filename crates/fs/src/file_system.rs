@@ -664,7 +664,8 @@ impl FileSystem {
     }
 
     fn wake_throttled(&mut self) -> bool {
-        let is_below = self.core.dirty_pages + self.core.writing_pages < self.core.options.limit_pages();
+        let pages = self.core.dirty_pages + self.core.writing_pages;
+        let is_below = pages < self.core.options.limit_pages() && !self.core.has_much_metadata();
         let any = (is_below || self.core.read_only.is_some()) && !self.throttled.is_empty();
         if any {
             self.runnable.append(&mut self.throttled);
@@ -674,7 +675,7 @@ impl FileSystem {
 
     /// A check-point is made where so much metadata is dirty that it would crowd out all else.
     fn limit_metadata(&mut self) -> bool {
-        let is_much = self.core.dirty_metadata() > (self.core.options.limit_pages() / 2).max(64);
+        let is_much = self.core.dirty_metadata() > self.core.metadata_limit();
         if is_much && self.checkpoints.is_idle() && !self.checkpoints.is_wanted && self.core.read_only.is_none() {
             self.checkpoints.is_wanted = true;
             return true;

@@ -102,6 +102,7 @@ fn gather_write(view: &View<'_>, inode: &Inode, offset: u64, length: u32) -> Res
     if core.dirty_pages + core.writing_pages >= core.options.limit_pages() {
         return Err(Stop::Throttled);
     }
+    view.may_dirty_metadata()?;
     let mut looks = Looks::default();
     looks.at(view.may_change(inode.number))?;
     let (mut new_blocks, mut new_nodes, mut leaves) = (0, 0, 0);
@@ -303,6 +304,7 @@ impl Op for Truncate {
             return Err(Errno::TooLarge.into());
         }
         view.writable()?;
+        view.may_dirty_metadata()?;
         view.may_change(inode.number)?;
         if let Some(tail) = tail_to_clear(inode, self.size) {
             tail_ready(view, inode, tail)?;

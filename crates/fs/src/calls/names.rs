@@ -58,6 +58,7 @@ impl Op for Create<'_> {
             return Err(Errno::Exists.into());
         }
         view.writable()?;
+        view.may_dirty_metadata()?;
         let spot = dir::spot(view, inode, self.name)?;
         view.room(spot.blocks() + 1, METADATA)?;
         Ok((spot, view.new_nodes(spot.nodes as usize + 1)?))
@@ -109,6 +110,7 @@ impl Op for Remove<'_> {
             _ => {}
         }
         view.writable()?;
+        view.may_dirty_metadata()?;
         dir::changeable(view, inode, found.block)?;
         unlinkable(view, found.number)?;
         view.metadata_room(METADATA)?;

@@ -82,6 +82,7 @@ impl Op for Rename<'_> {
             }
         }
         view.writable()?;
+        view.may_dirty_metadata()?;
         view.inode(found.number)?;
         view.may_change(found.number)?;
         dir::changeable(view, source, found.block)?;

@@ -122,6 +122,10 @@ impl Entry {
 /// Entries that the hand looks at for each one that is to be dropped: where nearly all cannot be, the budget is exceeded instead.
 const LOOKS: usize = 64;
 
+/// The most that the hand looks at without a pause: calls come often, and a cache in which nothing can be dropped is looked through once in
+/// many of them.
+const MOST_LOOKS: usize = 4096;
+
 /// All entries.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
@@ -264,7 +268,7 @@ impl Cache {
         if excess == 0 {
             return;
         }
-        for _ in 0..(excess * LOOKS).min(2 * self.entries.len()) {
+        for _ in 0..(excess * LOOKS).min(2 * self.entries.len()).min(MOST_LOOKS) {
             if self.places.len() <= self.budget {
                 return;
             }

@@ -337,6 +337,16 @@ impl Core {
         self.dirty_nodes.len() + self.dirty_directories.len()
     }
 
+    /// Dirty metadata at which a check-point is made, since it would crowd out all else.
+    pub(crate) fn metadata_limit(&self) -> usize {
+        (self.options.limit_pages() / 2).max(64)
+    }
+
+    /// Whether so much metadata is dirty that calls which change names wait for the check-point.
+    pub(crate) fn has_much_metadata(&self) -> bool {
+        self.dirty_metadata() >= 2 * self.metadata_limit()
+    }
+
     /// Whether the next check-point would say anything new.
     pub(crate) fn is_changed(&self) -> bool {
         !self.touched.is_empty() || self.dirty_metadata() > 0 || self.map.is_dirty() || !self.space.dirty.is_empty()

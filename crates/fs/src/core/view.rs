@@ -32,6 +32,11 @@ impl<'a> View<'a> {
         if self.core.read_only.is_some() { Err(Errno::ReadOnly.into()) } else { Ok(()) }
     }
 
+    /// Whether a call may make more metadata dirty: not where a check-point, which is on its way then, has so much to write already.
+    pub(crate) fn may_dirty_metadata(&self) -> Result<(), Stop> {
+        if self.core.has_much_metadata() { Err(Stop::Throttled) } else { Ok(()) }
+    }
+
     fn missing(&self, key: Key, address: u32) -> Stop {
         match self.core.failed.get(&key) {
             Some(errno) => Stop::Failed(*errno),

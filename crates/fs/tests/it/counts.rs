@@ -143,3 +143,17 @@ fn a_mount_reads_its_tables_side_by_side() {
     // A read takes 75 us in its die and 33.3 us on the channel; there are 4 dies.
     assert!(more * 2 < blocks * 108_300, "{blocks} blocks more take {more} ns more");
 }
+
+/// Calls that find no time to pass make names faster than check-points can write them: they wait, and the cache keeps its budget.
+#[test]
+fn new_files_wait_for_a_check_point_where_too_much_metadata_is_dirty() {
+    let options = cache(1000);
+    let mut fs = made(600, &options);
+    for number in 0..6000 {
+        create(&mut fs, ROOT, &format!("file {number}")).expect("room");
+    }
+    let (memory, levels) = (fs.memory(), fs.levels());
+    assert!(levels.dirty_metadata_blocks <= 200, "{levels:?}");
+    assert!(memory.cached_blocks_max <= 1100, "{memory:?}");
+    assert!(fs.metrics().checkpoints >= 6000 / 200, "{:?}", fs.metrics());
+}
