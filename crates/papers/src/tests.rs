@@ -49,8 +49,9 @@ fn every_papers_data_parses_and_its_pages_and_published_values_agree_with_its_fi
         for device in experiment.drives.values() {
             assert!(paper.devices.iter().any(|(name, _)| name == device), "{}: no description {device}", paper.name);
         }
-        let stands_for: Vec<&str> = experiment.input.iter().map(|input| input.stands_for.as_str()).collect();
-        let names: Vec<&str> = experiment.input.iter().map(|input| input.name.as_str()).collect();
+        let of_inputs = experiment.input.iter().map(|input| (input.stands_for.as_str(), input.name.as_str()));
+        let of_files = experiment.files.iter().map(|work| (work.stands_for.as_str(), work.name.as_str()));
+        let (stands_for, names): (Vec<&str>, Vec<&str>) = of_inputs.chain(of_files).unzip();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(paper.name);
         for (file, text) in paper.published {
             for value in frame::published::parse(file, text).expect("published values are right") {

@@ -69,7 +69,7 @@ fn drive() -> DriveConfig {
     (geometry.pages_per_block, geometry.page_bytes) = (SEGMENT_BLOCKS / 2, 4096);
     geometry.blocks_per_plane = SEGMENTS + 8;
     config.ftl.mapping_unit = 4096;
-    config.ftl.own = Settings::default().with("segment_levels", "ways");
+    config.ftl.own = Settings::default();
     config.gc.free_blocks = 3;
     config.user_bytes = u64::from(SEGMENTS * SEGMENT_BLOCKS) * 4096;
     config

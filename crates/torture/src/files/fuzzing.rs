@@ -5,7 +5,8 @@
 //! ```
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{Description, Drive, Options as DriveOptions};
+use ssdlab_base::command_sets::segments::SEGMENTS as SEGMENTS_SET;
+use ssdlab_device::{Description, Drive, Options as DriveOptions, design_with};
 use ssdlab_flash::Contents;
 use ssdlab_fs::check::check;
 use ssdlab_fs::format::checkpoint::{self, Checkpoint, Part, Position};
@@ -55,12 +56,12 @@ kind = "nvme"
 queues = 1
 queue_depth = 64
 [ftl]
-design = "aftl"
+design = "{}"
 allocation = "dynamic"
-segment_levels = "ways"
 "#,
         SEGMENTS + 6,
-        u64::from(BLOCKS) * BLOCK as u64
+        u64::from(BLOCKS) * BLOCK as u64,
+        design_with(&SEGMENTS_SET).unwrap_or_else(|| panic!("a design has segments"))
     );
     let config = Description::parse(&text, "sample").and_then(|text| text.resolve());
     let options = DriveOptions { seed: 1, contents: Contents::Nothing };
