@@ -122,7 +122,9 @@ pub(super) fn handful(config: &mut DriveConfig, _: bool) {
 /// The unit of a page, if the page is the unit's current one.
 fn current<M: PageMapping>(mapping: &M, media: &Media, unit: UnitId) -> Option<Lpn> {
     let lpn = media.flash.oob.lpn(unit);
-    (lpn != Lpn::NONE && !lpn.is_of_stripe() && mapping.lookup(lpn) == unit).then_some(lpn)
+    // Saved state can be damaged: an OOB area may name a page that the drive does not have.
+    let is_known = lpn != Lpn::NONE && !lpn.is_of_stripe() && lpn.index() < mapping.common().entries() as usize;
+    (is_known && mapping.lookup(lpn) == unit).then_some(lpn)
 }
 
 /// A unit goes to a page that was just given out; returns where it was.
