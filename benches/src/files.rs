@@ -1,11 +1,13 @@
 //! A file system beside the replay of the block requests that it made, on the same drive: what the file system itself costs.
 
+use std::sync::{Arc, Mutex};
+
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::{Drive, DriveConfig, Options as DriveOptions};
+use ssdlab_device::{Data, Drive, DriveConfig, Options as DriveOptions};
 use ssdlab_flash::Contents;
 use ssdlab_fs::{Call, Content, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
-use ssdlab_host::Member;
+use ssdlab_host::{Between, Device, Member, Through};
 
 use crate::{Figure, config, cpu_seconds};
 
@@ -24,9 +26,27 @@ const IN_DIRECTORY: u32 = 1_000;
 /// Files that are there when a file system is mounted.
 const MANY: u32 = 1_000_000;
 
+/// Block I/O that was sent to a device, with its times.
+#[derive(Clone, Default)]
+struct Recording(Arc<Mutex<Vec<Request>>>);
+
+impl Recording {
+    fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut *self.0.lock().expect("no thread has panicked with it"))
+    }
+}
+
+impl Between for Recording {
+    fn submit(&mut self, device: &mut dyn Device, request: &Request, data: Data<'_>) {
+        self.0.lock().expect("no thread has panicked with it").push(Request { at: device.now(), ..*request });
+        device.submit(request, data);
+    }
+}
+
 /// A file system at work, and a second drive to which what it sends goes as well.
 struct Pair {
     fs: FileSystem,
+    recording: Recording,
     drive: Drive,
     tag: u32,
 }
@@ -35,11 +55,12 @@ impl Pair {
     fn new(config: &DriveConfig) -> Pair {
         let options = DriveOptions { seed: 1, contents: Contents::Nothing };
         let drive = || Drive::new(config, options).expect("an accepted drive");
-        let device = Member::alone(drive(), options);
+        let recording = Recording::default();
+        let device = Box::new(Through::new(Member::alone(drive(), options), recording.clone()));
         let fs = FileSystem::make(device, &MakeOptions::default(), &Options::default()).expect("a file system");
         // The second drive gets what a mounted file system sends, and before that what making one has written.
-        let mut pair = Pair { fs, drive: drive(), tag: 0 };
-        pair.fs.record_requests();
+        recording.take();
+        let mut pair = Pair { fs, recording, drive: drive(), tag: 0 };
         pair.repeat_making();
         pair
     }
@@ -97,7 +118,7 @@ impl Pair {
 
     /// Sends to the second drive what the file system has sent; CPU seconds.
     fn replay(&mut self, timed: bool) -> f64 {
-        let requests = self.fs.record_requests();
+        let requests = self.recording.take();
         let Some(first) = requests.first().map(|request| request.at) else { return 0.0 };
         self.drive.set_timed(timed);
         let begin = self.drive.now();

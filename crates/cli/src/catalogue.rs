@@ -23,7 +23,7 @@ struct Design {
     /// The command set that a design of drives has.
     #[serde(skip_serializing_if = "Option::is_none")]
     commands: Option<&'static str>,
-    /// The command sets of which a layer, or a file system, needs one of the drive below it.
+    /// The command sets that a layer, or a file system, needs: the drive below it has one of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     needs: Vec<&'static str>,
     /// The least and the most devices that a layer stands on.
@@ -83,7 +83,7 @@ fn keys(args: &List, section: &str) -> Result<(), Failure> {
     stdout::print(|to| to.write_all(texts.join("\n").as_bytes()))
 }
 
-/// The command sets of which a layer of this kind needs one of the drive below it.
+/// The command sets that a layer of this kind needs: the drive below it has one of them.
 fn commands_below(kind: &str) -> Vec<&'static str> {
     // Every kind of layer has defaults for all keys.
     let host = Host::parse(&format!("[[layer]]\nkind = \"{kind}\"\n"), kind);

@@ -16,6 +16,15 @@ use crate::stderr;
 const EVERY: Duration = Duration::from_secs(20);
 const EVERY_OF: &str = "SSDLAB_PROGRESS_EVERY";
 
+/// A line on a terminal that is drawn anew; hidden where nothing is to be shown.
+pub(crate) fn line(quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    bar.set_style(style);
+    bar
+}
+
 /// What shows progress: nothing if `quiet`, bars on a terminal, lines of text elsewhere.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use ssdlab_base::{closest, grouped, parse_duration, read_text};
 use ssdlab_device::description::BYTES_MAX;
@@ -24,7 +24,7 @@ use ssdlab_torture::{
 use crate::args::Torture;
 use crate::failure::Failure;
 use crate::memory::allowed;
-use crate::{interrupt, outputs, shipped, stderr, stdout};
+use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 
 /// Seeds where neither --seeds nor --until says how many.
 const SEEDS: u64 = 1000;
@@ -488,12 +488,7 @@ struct Line {
 
 impl Line {
     fn new(quiet: bool) -> Line {
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        let style =
-            ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        bar.set_style(style);
-        Line { bar, drawn: Mutex::new(Instant::now()) }
+        Line { bar: progress::line(quiet), drawn: Mutex::new(Instant::now()) }
     }
 
     fn show(&self, totals: &Totals, seeds: Option<u64>) {

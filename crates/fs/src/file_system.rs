@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ssdlab_base::{Nanos, Request};
+use ssdlab_base::Nanos;
 use ssdlab_device::Status;
 use ssdlab_host::standing::{Below, Done, Slots};
 use ssdlab_host::{Again, Device, Loss};
@@ -26,7 +26,7 @@ use crate::jobs::checkpoint::Checkpoints;
 use crate::jobs::cleaning::CleanStep;
 use crate::jobs::loads::Loads;
 use crate::jobs::stages::Effect;
-use crate::metrics::{Levels, Memory, Metrics, Shape};
+use crate::metrics::{Levels, Memory, Metrics};
 use crate::tasks::{Calling, Stage, Task, Work};
 
 /// What a command below was sent for.
@@ -260,19 +260,6 @@ impl FileSystem {
         self.tasks.is_empty() && self.checkpoints.is_idle() && self.below.is_idle()
     }
 
-    /// What it is made of.
-    pub fn shape(&self) -> Shape {
-        let superblock = &self.core.superblock;
-        Shape {
-            segments: superblock.segments,
-            segment_blocks: superblock.segment_blocks,
-            data_blocks: superblock.data_blocks(),
-            map_segments: superblock.map_segments,
-            user_blocks: superblock.user_blocks,
-            nodes: superblock.nodes,
-        }
-    }
-
     /// What it has now.
     pub fn levels(&self) -> Levels {
         let core = &self.core;
@@ -321,11 +308,6 @@ impl FileSystem {
         self.core.now = self.below.now();
         self.proceed();
         loss
-    }
-
-    /// Records the block I/O that is sent to the device from now on, with its times. What was recorded so far.
-    pub fn record_requests(&mut self) -> Vec<Request> {
-        self.below.record()
     }
 
     /// Functional fast-forward of the device.

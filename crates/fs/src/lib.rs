@@ -31,4 +31,4 @@ pub use config::{MakeOptions, Options};
 pub use error::{MakeError, MountError};
 pub use file_system::FileSystem;
 pub use jobs::Job;
-pub use metrics::{Levels, Memory, Metrics, Shape};
+pub use metrics::{Levels, Memory, Metrics};

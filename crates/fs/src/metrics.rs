@@ -86,23 +86,6 @@ impl Metrics {
     }
 }
 
-/// What a file system is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
-    /// Segments of the device.
-    pub segments: u32,
-    /// Blocks of a segment.
-    pub segment_blocks: u32,
-    /// Blocks of a segment before its summary.
-    pub data_blocks: u32,
-    /// Segments of the inode map.
-    pub map_segments: u32,
-    /// Blocks for data and nodes.
-    pub user_blocks: u32,
-    /// Inodes and index blocks that there can be.
-    pub nodes: u32,
-}
-
 /// What a file system has at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Levels {

@@ -169,7 +169,7 @@ impl Host {
         if self.is_transparent() { String::new() } else { self.root.places(&mut 0) }
     }
 
-    /// The command sets of which a layer needs one of the drive below it; none where layers send block I/O alone.
+    /// The command sets that a layer needs: the drive below it has one of them. None where layers send block I/O alone.
     pub fn commands(&self) -> &'static [&'static CommandSet] {
         let mut nodes = vec![&self.root];
         while let Some(node) = nodes.pop() {

@@ -20,6 +20,7 @@ pub mod seeded;
 mod sequentializing;
 mod shrd;
 mod stripe;
+mod through;
 
 pub use append::{Append, AppendConfig, Cleaning};
 pub use description::{Drives, Host, KEYS};
@@ -37,3 +38,4 @@ pub use restoring::{Restoring, RestoringConfig};
 pub use scheduler::{Scheduler, SchedulerConfig};
 pub use shrd::{Shrd, ShrdConfig};
 pub use stripe::{Stripe, StripeConfig};
+pub use through::{Between, Through};

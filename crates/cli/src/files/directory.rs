@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use std::io::Write as _;
 
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar};
 use serde_json::json;
 use ssdlab_base::Nanos;
 use ssdlab_workload::files::{
@@ -19,7 +19,7 @@ use ssdlab_workload::files::{
 
 use super::{Files, ends_by_time, finish, staging};
 use crate::failure::Failure;
-use crate::{interrupt, stderr, stdout};
+use crate::{interrupt, progress, stderr, stdout};
 
 /// The directory that all files are made in, below the one that was given.
 const ROOT: &str = "ssdlab-files";
@@ -235,13 +235,11 @@ struct State {
 
 impl Line {
     fn new(quiet: bool) -> Line {
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        let style =
-            ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        bar.set_style(style);
         let now = Instant::now();
-        Line { bar, state: Mutex::new(State { phase: Phase::Preparing, began: now, drawn: now, until: None }) }
+        Line {
+            bar: progress::line(quiet),
+            state: Mutex::new(State { phase: Phase::Preparing, began: now, drawn: now, until: None }),
+        }
     }
 
     /// How long the run lasts.

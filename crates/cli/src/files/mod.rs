@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 use ssdlab_lab::files::FilesWork;
 use ssdlab_lab::output::Staging;
-use ssdlab_workload::files::{FilesResult, Personality, Script, shipped};
+use ssdlab_workload::files::{FilesResult, Personality, shipped};
 use ssdlab_workload::fio::FioJob;
 
 use crate::failure::Failure;
@@ -211,8 +211,7 @@ fn finish(
 
 /// Whether the runtime ends a run, and not a number of operations or transactions.
 fn ends_by_time(args: &Files, personality: &Personality) -> bool {
-    let transactions = personality.script == Script::Postmark && personality.parameters.transactions > 0;
-    args.runtime.is_some() || (args.operations.is_none() && !transactions)
+    args.runtime.is_some() || (args.operations.is_none() && personality.transactions().is_none())
 }
 
 /// Lists what ships.

@@ -458,7 +458,9 @@ impl Drive {
         let suspect = chips.iter().any(|chips| chips.suspect);
         let programmed = self.media.programmed(superblock);
         let kind = match state {
-            BlockState::Free => good && !suspect && programmed == 0,
+            BlockState::Free => {
+                good && !suspect && programmed == 0 && self.media.pool.kind(superblock) == BlockKind::Data
+            }
             BlockState::Bad => !good,
             BlockState::Open => good && (self.media.own_blocks || !suspect && self.media.is_frontier(superblock)),
             _ => good && programmed > 0 && !self.media.is_frontier(superblock),

@@ -122,9 +122,7 @@ pub(super) fn handful(config: &mut DriveConfig, _: bool) {
 /// The unit of a page, if the page is the unit's current one.
 fn current<M: PageMapping>(mapping: &M, media: &Media, unit: UnitId) -> Option<Lpn> {
     let lpn = media.flash.oob.lpn(unit);
-    // Saved state can be damaged: an OOB area may name a page that the drive does not have.
-    let is_known = lpn != Lpn::NONE && !lpn.is_of_stripe() && lpn.index() < mapping.common().entries() as usize;
-    (is_known && mapping.lookup(lpn) == unit).then_some(lpn)
+    (lpn != Lpn::NONE && !lpn.is_of_stripe() && mapping.lookup(lpn) == unit).then_some(lpn)
 }
 
 /// A unit goes to a page that was just given out; returns where it was.
@@ -393,6 +391,10 @@ impl<M: PageMapping> Ftl for M {
     fn restore(&mut self, media: &mut Media, from: &mut dyn Read) -> io::Result<()> {
         self.load_from(from)?;
         let (pages, entries) = (media.flash.geometry().pages(), self.common().entries());
+        let is_known = |lpn: Lpn| lpn == Lpn::NONE || lpn.is_of_stripe() || lpn.0 < entries;
+        if !UnitId::each(UnitId(0)..UnitId(pages as u32)).all(|unit| is_known(media.flash.oob.lpn(unit))) {
+            return Err(damaged("an OOB area names a page that the drive does not have"));
+        }
         let common = self.common_mut();
         common.allocator.accept()?;
         common.trims.accept()?;

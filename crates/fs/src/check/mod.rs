@@ -91,6 +91,12 @@ struct Check {
     found: Found,
 }
 
+/// Memory that a check takes at most on a device of so many blocks and segments, with so many nodes that there can be, in bytes: a bit for
+/// each block, 3 bits for each node, 4 bytes for each block of the inode map, and 21 for each segment.
+pub const fn memory_bytes(blocks: u64, nodes: u64, segments: u64) -> u64 {
+    blocks / 8 + nodes * 3 / 8 + nodes / 512 * 4 + segments * 21
+}
+
 fn bit(bits: &[u64], at: u32) -> bool {
     bits.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
 }

@@ -133,7 +133,7 @@ pub(crate) struct Cache {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     hand: usize,
-    /// Entries of which a check-point has sent what they say.
+    /// Entries whose contents a check-point has sent.
     sent: Vec<Key>,
     /// Entries that there may be.
     budget: usize,

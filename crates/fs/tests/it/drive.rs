@@ -1,48 +1,14 @@
 //! Small drives, and a file system on one with calls that are waited for.
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{Description, Drive, Options as DriveOptions};
 use ssdlab_flash::Contents;
 use ssdlab_fs::{Answer, Call, Content, Errno, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
-use ssdlab_host::{Device, Member};
+use ssdlab_host::Device;
+use ssdlab_torture::files::small_drive;
 
 /// A drive of `segments` segments of 32 blocks.
 pub(crate) fn drive(segments: u32, contents: Contents) -> Box<dyn Device> {
-    member(segments, contents, "4k", 8)
-}
-
-/// A drive with blocks of so many pages on 2 channels and 2 ways.
-pub(crate) fn member(segments: u32, contents: Contents, page: &str, pages: u32) -> Box<dyn Device> {
-    let page_bytes = if page == "4k" { 4096 } else { 16384 };
-    let text = format!(
-        r#"
-name = "small"
-[flash]
-channels = 2
-chips_per_channel = 2
-dies_per_chip = 1
-planes_per_die = 1
-blocks_per_plane = {}
-pages_per_block = {pages}
-page_size = "{page}"
-timing = {{ read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }}
-[capacity]
-user = "{}"
-[interface]
-kind = "nvme"
-queues = 1
-queue_depth = 64
-[ftl]
-design = "aftl"
-allocation = "dynamic"
-segment_levels = "ways"
-"#,
-        segments + 6,
-        u64::from(segments) * 4 * u64::from(pages) * page_bytes
-    );
-    let config = Description::parse(&text, "small").and_then(|text| text.resolve()).expect("a description");
-    let options = DriveOptions { seed: 1, contents };
-    Member::alone(Drive::new(&config, options).expect("a drive"), options)
+    small_drive(segments, contents, "4k", 8)
 }
 
 /// Options with a cache of so many blocks.

@@ -6,13 +6,14 @@ use ssdlab_fs::check::check;
 use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Content, FileSystem, MakeError, MakeOptions, MountError, Options, ROOT, Reply};
 use ssdlab_host::Member;
+use ssdlab_torture::files::small_drive;
 
-use crate::drive::{cache, call, create, drive, member, mkdir, names, read};
+use crate::drive::{cache, call, create, drive, mkdir, names, read};
 
 /// Plays the same calls, and gives what the drive took, what the file system did, and the time.
 fn play(contents: Contents, page: &str, pages: u32) -> (String, ssdlab_fs::Metrics, u64) {
     let options = cache(100);
-    let device = member(80, contents, page, pages);
+    let device = small_drive(80, contents, page, pages);
     let mut fs = FileSystem::make(device, &MakeOptions::default(), &options).expect("a file system");
     let directory = mkdir(&mut fs, ROOT, "d").expect("a directory");
     let mut at = 1_u64;

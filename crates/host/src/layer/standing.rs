@@ -34,8 +34,6 @@ pub struct Done<P> {
 pub struct Below<P> {
     array: Array<P>,
     ended: Vec<Ended<P>>,
-    /// What was sent, with its time, where it is recorded.
-    recorded: Option<Vec<Request>>,
 }
 
 /// A device in which there is no command, before anybody stands on it.
@@ -125,7 +123,7 @@ impl Unused {
 
     /// Gives the device to who stands on it from now on.
     pub fn into_below<P>(self) -> Below<P> {
-        Below { array: self.array.for_layer(false), ended: Vec::new(), recorded: None }
+        Below { array: self.array.for_layer(false), ended: Vec::new() }
     }
 }
 
@@ -147,9 +145,6 @@ impl<P> Below<P> {
 
     /// Sends a command now; `cells` is what a write brings, empty where contents are not kept.
     pub fn send(&mut self, request: Request, cells: &[u8], purpose: P) {
-        if let Some(recorded) = &mut self.recorded {
-            recorded.push(Request { at: self.array.now(), ..request });
-        }
         self.array.send(0, request, cells, purpose);
     }
 
@@ -192,11 +187,6 @@ impl<P> Below<P> {
     /// What was sent and has ended.
     pub fn sent(&self) -> Traffic {
         self.array.sent
-    }
-
-    /// Records what is sent from now on. What was recorded so far.
-    pub fn record(&mut self) -> Vec<Request> {
-        self.recorded.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Functional fast-forward of the device.

@@ -20,7 +20,7 @@ fn check(name: &str, held: bool, detail: String) -> Check {
 pub(super) fn invariants(seen: &Seen, fs: &FileSystem, recorder: &Recorder, is_well: bool) -> Vec<Check> {
     let (counts, metrics) = (&seen.counts, &seen.metrics);
     let levels = fs.levels();
-    let (before, after) = (seen.begun.levels.dirty_blocks, levels.dirty_blocks);
+    let (before, after) = (seen.begun.dirty_blocks, levels.dirty_blocks);
     let mut checks = vec![
         check(
             "blocks_of_calls_equal_file_system",
@@ -43,9 +43,8 @@ pub(super) fn invariants(seen: &Seen, fs: &FileSystem, recorder: &Recorder, is_w
     ];
     let [read, sent, trimmed, _] = recorder.completed_bytes;
     let by_kind = written(metrics);
-    let shape = &seen.shape;
     let segments = metrics.trimmed_segments + metrics.checkpoint_switches;
-    let trims = segments * u64::from(shape.segment_blocks) * BLOCK_BYTES;
+    let trims = segments * u64::from(fs.superblock().segment_blocks) * BLOCK_BYTES;
     checks.push(check(
         "bytes_of_file_system_equal_device",
         by_kind.total == sent && metrics.loaded_blocks * BLOCK_BYTES == read && trims == trimmed,

@@ -1,6 +1,7 @@
 //! How much memory a file run takes, known before it is taken.
 
 use ssdlab_fs::call::BLOCK_BYTES;
+use ssdlab_fs::check::memory_bytes;
 use ssdlab_workload::files::FileSets;
 
 use super::{FilesError, FilesRun, FilesWork, prepare};
@@ -18,9 +19,6 @@ const INODE_BYTES: u64 = 200;
 
 /// What a name takes in a directory: 8-byte slots, half of them used.
 const NAME_BYTES: u64 = 64;
-
-/// What the check has for each node that there can be.
-const CHECK_BYTES: u64 = 12;
 
 /// Sizes of the files that a run begins with, as far as the workload says so.
 fn sizes(run: &FilesRun<'_>) -> Result<Vec<u64>, FilesError> {
@@ -57,8 +55,10 @@ impl FilesRun<'_> {
             2 * (nodes * INODE_BYTES + 4 * data + indexes * BLOCK_BYTES / 4 + sizes.len() as u64 * NAME_BYTES);
         let entries = (self.options.cache / BLOCK_BYTES).min(blocks);
         let stamps = if self.verify { STAMPS_BYTES } else { 0 };
-        let nodes_most = blocks.next_power_of_two();
-        let check = if self.check { nodes_most * CHECK_BYTES + blocks / 8 } else { 0 };
+        let segments = config
+            .segment_units()
+            .map_or(0, |units| config.address_bytes() / (u64::from(units) * u64::from(config.ftl.mapping_unit)));
+        let check = if self.check { memory_bytes(blocks, blocks.next_power_of_two(), segments) } else { 0 };
         let parts =
             [(Part::Cache, entries * (ENTRY_BYTES + stamps)), (Part::Metadata, metadata * 3 / 2), (Part::Check, check)];
         memory.parts = parts.into_iter().filter(|(_, bytes)| *bytes > 0).collect();

@@ -37,7 +37,7 @@ use ssdlab_fs::call::{Sync, WriteMode};
 use ssdlab_fs::check::check;
 use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{FileSystem, MakeOptions, Options};
-use ssdlab_host::{Device, Host};
+use ssdlab_host::{Device, Host, Through};
 use ssdlab_workload::files::{Engine, FileSets, Limits, Personality, PreparedResult};
 use ssdlab_workload::fio::FioJob;
 
@@ -202,7 +202,7 @@ fn make(run: &FilesRun<'_>, socket: &Socket) -> Result<FileSystem, FilesError> {
     let mut device = fresh(run.dut, run.host, options)?;
     device.set_timed(false);
     device.reset_statistics();
-    let tapped: Box<dyn Device> = Box::new(Tap::new(device, socket.clone()));
+    let tapped: Box<dyn Device> = Box::new(Through::new(device, Tap(socket.clone())));
     let make = MakeOptions { seed: run.seed, ..run.make };
     FileSystem::make(tapped, &make, &run.options).map_err(|source| FilesError::Make {
         label: run.dut.label.clone(),
@@ -236,7 +236,7 @@ fn measure<S: Source>(
     fs.set_timed(true);
     fs.reset_statistics();
     let before = Before::of(fs.device().look(), run.seed);
-    let begun = summary::Begun { levels: fs.levels() };
+    let begun = fs.levels();
     let axis = if config.timed { Axis::Time } else { Axis::Requests };
     let unit_sectors = u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
     socket.put(Recorder::new(axis, fs.device().look().counters(), unit_sectors));
@@ -251,7 +251,7 @@ fn measure<S: Source>(
     control.progress.finish();
 
     let recorder = socket.take().unwrap_or_else(|| Recorder::new(axis, Default::default(), unit_sectors));
-    let seen = summary::Seen { counts, metrics: fs.metrics(), shape: fs.shape(), begun, timeline, sync };
+    let seen = summary::Seen { counts, metrics: fs.metrics(), begun, timeline, sync };
     let mut file_system = summary::file_system(run, &fs, &seen);
     let mut checks = checks::invariants(&seen, &fs, &recorder, ran.error.is_none());
     let is_whole = fs.read_only_reason().is_none() && sync_error.is_none();

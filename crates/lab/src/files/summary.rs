@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 use ssdlab_fs::call::BLOCK_BYTES;
-use ssdlab_fs::{FileSystem, Levels, Metrics, Shape, config};
+use ssdlab_fs::{FileSystem, Levels, Metrics, config};
 use ssdlab_workload::files::{FILES_FORMAT, FilesResult, PreparedResult};
 
 use super::counts::CallCounts;
@@ -14,17 +14,12 @@ use super::timeline::FilesTimeline;
 use super::{FilesRun, Measured};
 use crate::result::{DeviceResult, VERSION};
 
-/// What a file system had when its run began.
-pub(super) struct Begun {
-    pub(super) levels: Levels,
-}
-
 /// What was seen of a run.
 pub(super) struct Seen {
     pub(super) counts: CallCounts,
     pub(super) metrics: Metrics,
-    pub(super) shape: Shape,
-    pub(super) begun: Begun,
+    /// What the file system had when the run began.
+    pub(super) begun: Levels,
     pub(super) timeline: FilesTimeline,
     pub(super) sync: Nanos,
 }
@@ -57,8 +52,8 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 
 /// The file system's entry; its write amplification comes with the drive's.
 pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> FileSystemResult {
-    let Seen { counts, metrics, shape, begun, timeline, sync } = seen;
-    let (memory, levels) = (fs.memory(), fs.levels());
+    let Seen { counts, metrics, begun, timeline, sync } = seen;
+    let (superblock, memory, levels) = (fs.superblock(), fs.memory(), fs.levels());
     let bytes = |blocks: u64| blocks * BLOCK_BYTES;
     let keys = config::values(&run.make, &run.options);
     FileSystemResult {
@@ -70,13 +65,13 @@ pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> F
             total_ns: counts.host.0,
         },
         capacity: FileSystemCapacity {
-            segments: shape.segments.into(),
-            segment_bytes: bytes(shape.segment_blocks.into()),
-            map_segments: shape.map_segments.into(),
-            user_bytes: bytes(shape.user_blocks.into()),
-            used_bytes_before: bytes(begun.levels.valid_blocks),
+            segments: superblock.segments.into(),
+            segment_bytes: bytes(superblock.segment_blocks.into()),
+            map_segments: superblock.map_segments.into(),
+            user_bytes: bytes(superblock.user_blocks.into()),
+            used_bytes_before: bytes(begun.valid_blocks),
             used_bytes: bytes(levels.valid_blocks),
-            nodes: shape.nodes.into(),
+            nodes: superblock.nodes.into(),
         },
         calls: CallsResult {
             by_name: counts.by_name(),
@@ -93,7 +88,10 @@ pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> F
         write_amplification: FileWriteAmplification::default(),
         cleaning: CleaningResult {
             segments: metrics.cleaned_segments,
-            valid_share: ratio(metrics.cleaned_valid_blocks, metrics.cleaned_segments * u64::from(shape.data_blocks)),
+            valid_share: ratio(
+                metrics.cleaned_valid_blocks,
+                metrics.cleaned_segments * u64::from(superblock.data_blocks()),
+            ),
             copied_data_blocks: metrics.moved_blocks,
             copied_metadata_blocks: metrics.moved_metadata_blocks,
             map_segments: metrics.cleaned_map_segments,

@@ -2,50 +2,17 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, rng};
-use ssdlab_device::{Description, Drive, Options as DriveOptions};
 use ssdlab_flash::Contents;
 use ssdlab_fs::call::{BLOCK_BYTES, WriteMode};
 use ssdlab_fs::{Call, Content, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
-use ssdlab_host::Member;
 use ssdlab_lab::theory;
+use ssdlab_torture::files::small_drive;
 
 /// Segments of the drive, and blocks of each: two of them on each of two channels.
 const SEGMENTS: u32 = 640;
 const BLOCKS: u32 = 64;
 /// Calls in flight.
 const DEPTH: usize = 16;
-
-fn drive() -> Drive {
-    let text = format!(
-        r#"
-name = "small"
-[flash]
-channels = 2
-chips_per_channel = 2
-dies_per_chip = 1
-planes_per_die = 1
-blocks_per_plane = {}
-pages_per_block = {}
-page_size = "4k"
-timing = {{ read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }}
-[capacity]
-user = "{}k"
-[interface]
-kind = "nvme"
-queues = 1
-queue_depth = 64
-[ftl]
-design = "aftl"
-allocation = "dynamic"
-segment_levels = "ways"
-"#,
-        SEGMENTS + 20,
-        BLOCKS / 4,
-        SEGMENTS * BLOCKS * 4,
-    );
-    let config = Description::parse(&text, "small").and_then(|text| text.resolve()).expect("a description");
-    Drive::new(&config, DriveOptions { seed: 1, contents: Contents::Nothing }).expect("a drive")
-}
 
 /// Makes calls, so many in flight, and waits for all.
 fn run(fs: &mut FileSystem, calls: impl Iterator<Item = Call>) {
@@ -71,12 +38,12 @@ fn write(file: FileId, block: u64) -> Call {
 /// have data copies in theory.
 #[test]
 fn copies_under_uniform_overwrites_are_those_of_greedy_cleaning() {
-    let options = DriveOptions { seed: 1, contents: Contents::Nothing };
     let make = MakeOptions { logs: 2, ..MakeOptions::default() };
     let mount =
         Options { cache: 64 << 20, checkpoint_period: Nanos::ZERO, cleaning_period: Nanos::ZERO, ..Options::default() };
     for full in [70, 85] {
-        let mut fs = FileSystem::make(Member::alone(drive(), options), &make, &mount).expect("a file system");
+        let mut fs = FileSystem::make(small_drive(SEGMENTS, Contents::Nothing, "4k", BLOCKS / 4), &make, &mount)
+            .expect("a file system");
         fs.submit(Call::Create { directory: ROOT, name: b"file".to_vec() }, 0);
         fs.run_to_completion(Nanos::MAX);
         let Some(Ok(Reply::Found(found))) = fs.answers().pop().map(|answer| answer.result) else { panic!("a file") };

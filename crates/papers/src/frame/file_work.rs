@@ -11,7 +11,7 @@ use ssdlab_lab::files::{FilesRun, FilesWork, HostTime, run_files};
 use ssdlab_lab::progress::{Control, Progress};
 use ssdlab_lab::result::FORMAT;
 use ssdlab_lab::{DeviceUnderTest, memory};
-use ssdlab_workload::files::{Personality, Script};
+use ssdlab_workload::files::Personality;
 use ssdlab_workload::fio::{FioJob, Variables};
 
 use super::ReproduceError;
@@ -170,10 +170,8 @@ impl ReadyFiles {
         let host_time = HostTime::read(&self.on.host_time, "--host-time").map_err(|error| error.to_string())?;
         let (work, until) = match &self.work {
             Work::Personality(personality) => {
-                let numbers = &personality.parameters;
-                // Postmark ends with its transactions, any other personality with its time.
-                let by_time = personality.script != Script::Postmark || numbers.transactions == 0;
-                (FilesWork::Personality(personality), numbers.runtime_ns.filter(|_| by_time).map(Nanos))
+                let runtime = personality.parameters.runtime_ns.map(Nanos);
+                (FilesWork::Personality(personality), runtime.filter(|_| personality.transactions().is_none()))
             }
             Work::Jobs(jobs, path) => (FilesWork::Jobs(jobs, path), None),
         };

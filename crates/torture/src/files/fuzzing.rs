@@ -5,8 +5,6 @@
 //! ```
 
 use ssdlab_base::Nanos;
-use ssdlab_base::command_sets::segments::SEGMENTS as SEGMENTS_SET;
-use ssdlab_device::{Description, Drive, Options as DriveOptions, design_with};
 use ssdlab_flash::Contents;
 use ssdlab_fs::check::check;
 use ssdlab_fs::format::checkpoint::{self, Checkpoint, Part, Position};
@@ -16,8 +14,9 @@ use ssdlab_fs::format::superblock::Superblock;
 use ssdlab_fs::format::usage::{SegmentUse, Usage};
 use ssdlab_fs::format::{BLOCK, Bytes, block_of, directory, map, mend, summary, superblock, usage, zeroes};
 use ssdlab_fs::{Call, Content, FileId, FileKind, FileSystem, MakeOptions, Options, ROOT, Reply};
-use ssdlab_host::{Device, Member};
+use ssdlab_host::Device;
 
+use super::small::small_drive;
 use super::tree::ask;
 
 /// Segments of the sample's drive.
@@ -35,40 +34,6 @@ const EDIT: usize = 4;
 /// Names and files that are used of a damaged image at most.
 const MOST_USED: u32 = 200;
 
-/// A drive of segments of 32 blocks that keeps no bytes, but the metadata of who stands on it.
-fn drive() -> Box<dyn Device> {
-    let text = format!(
-        r#"
-name = "sample"
-[flash]
-channels = 2
-chips_per_channel = 2
-dies_per_chip = 1
-planes_per_die = 1
-blocks_per_plane = {}
-pages_per_block = 8
-page_size = "4k"
-timing = {{ read = "75us", program = "478us", erase = "3.8ms", transfer = "33.3us" }}
-[capacity]
-user = "{}"
-[interface]
-kind = "nvme"
-queues = 1
-queue_depth = 64
-[ftl]
-design = "{}"
-allocation = "dynamic"
-"#,
-        SEGMENTS + 6,
-        u64::from(BLOCKS) * BLOCK as u64,
-        design_with(&SEGMENTS_SET).unwrap_or_else(|| panic!("a design has segments"))
-    );
-    let config = Description::parse(&text, "sample").and_then(|text| text.resolve());
-    let options = DriveOptions { seed: 1, contents: Contents::Nothing };
-    let drive = config.map(|config| Drive::new(&config, options));
-    Member::alone(drive.expect("a description").expect("a drive"), options)
-}
-
 fn cache(blocks: u64) -> Options {
     Options { cache: blocks * BLOCK as u64, ..Options::default() }
 }
@@ -78,7 +43,12 @@ fn cache(blocks: u64) -> Options {
 /// # Panics
 /// Never: the drive is large enough.
 pub fn sample() -> Box<dyn Device> {
-    let mut fs = FileSystem::make(drive(), &MakeOptions::default(), &cache(400)).expect("a drive that is large enough");
+    let mut fs = FileSystem::make(
+        small_drive(SEGMENTS, Contents::Nothing, "4k", SEGMENT_BLOCKS / 4),
+        &MakeOptions::default(),
+        &cache(400),
+    )
+    .expect("a drive that is large enough");
     let make = |fs: &mut FileSystem, call: Call| match ask(fs, call).result {
         Ok(Reply::Found(found)) => found.file,
         other => panic!("{other:?}"),

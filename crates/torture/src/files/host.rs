@@ -10,10 +10,10 @@ use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_fs::call::{Sync, WriteMode};
 use ssdlab_fs::check::check;
 use ssdlab_fs::{Answer, Call, Content, Errno, FileId, FileSystem, Job, MountError, ROOT, Reply};
-use ssdlab_host::{Device, Member};
+use ssdlab_host::{Device, Member, Through};
 
 use super::call::{FileCall, Kind, Path, Simple};
-use super::limited::{Limit, Limited};
+use super::limit::Limit;
 use super::model::{Model, told};
 use super::oracle::Oracle;
 use super::{Files, tree};
@@ -90,7 +90,7 @@ impl FileHost {
         let mut drive = Drive::new(&case.drive, options)?;
         allowed.prepare(&mut drive);
         let limit = Limit::new();
-        let device = Box::new(Limited::new(Member::alone(drive, options), limit.clone()));
+        let device = Box::new(Through::new(Member::alone(drive, options), limit.clone()));
         let subject = case.subject.clone();
         let fs = FileSystem::make(device, &subject.make, &subject.options)?;
         let is_cut = case.steps.iter().any(|step| matches!(step, Step::Cut(_)));

@@ -8,7 +8,8 @@
 //! draw        a drive, keys and what happens, from a seed
 //! exhaustive  every cut of every short sequence of calls
 //! tree        the tree that is there, as calls show it
-//! limited     a device that stands still in the middle of a mount
+//! limit       a device that stands still in the middle of a mount
+//! small       a small drive, for tests of other crates, too
 //! fuzzing     damaged blocks and images
 //! ```
 
@@ -17,9 +18,10 @@ mod draw;
 mod exhaustive;
 pub mod fuzzing;
 mod host;
-mod limited;
+mod limit;
 pub mod model;
 mod oracle;
+mod small;
 mod tree;
 
 use ssdlab_device::DriveConfig;
@@ -31,6 +33,7 @@ pub use call::{FileCall, Kind, Path, Simple};
 pub use draw::FileScope;
 pub use exhaustive::ShortSequences;
 pub use host::FileHost;
+pub use small::small_drive;
 
 use crate::case::{Case, Refused, Subject};
 use crate::cut::Whose;

@@ -6,7 +6,7 @@ use ssdlab_fs::seeded::{FsBug, seed};
 use ssdlab_torture::files::FileScope;
 use ssdlab_torture::{Totals, draw, run};
 
-use crate::page;
+use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 calls.
 const ALLOWED: [(FsBug, u64); 14] = [
@@ -28,26 +28,15 @@ const ALLOWED: [(FsBug, u64); 14] = [
 
 #[test]
 fn every_bug_seeded_into_a_file_system_is_found_within_its_seeds() {
-    let (mut wrong, mut rows) = (Vec::new(), Vec::new());
     assert_eq!(ALLOWED.map(|(bug, _)| bug), FsBug::ALL);
     let mut scope = FileScope::new("alfs", "", 200).expect("a kind of file system");
     scope.faults = false;
-    for (bug, allowed) in ALLOWED {
-        let fails = |number: &u64| {
-            seed(None);
-            let case = draw(*number, &scope).expect("a case is drawn");
-            seed(Some(bug));
-            run(&case, &mut Totals::default()).is_err()
-        };
-        let found = (1..=allowed).find(fails);
+    hunt("| bug seeded into a file system | seeds needed | allowed |", &ALLOWED, FsBug::story, |bug, number| {
         seed(None);
-        let needed = found.map_or("not found".to_string(), |seed| seed.to_string());
-        rows.push(format!("| {} | {needed} | {allowed} |", bug.story()));
-        println!("{}", rows[rows.len() - 1]);
-        if found.is_none() {
-            wrong.push(bug);
-        }
-    }
-    assert!(wrong.is_empty(), "not found: {wrong:?}");
-    page::hold("| bug seeded into a file system | seeds needed | allowed |", &rows);
+        let case = draw(number, &scope).expect("a case is drawn");
+        seed(Some(bug));
+        let fails = run(&case, &mut Totals::default()).is_err();
+        seed(None);
+        fails
+    });
 }

@@ -6,7 +6,7 @@ use ssdlab_host::seeded::{LayerBug, seed};
 use ssdlab_torture::stacks::StackScope;
 use ssdlab_torture::{Totals, draw, run};
 
-use crate::page;
+use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
 const ALLOWED: [(LayerBug, u64); 33] = [
@@ -51,26 +51,15 @@ const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 2] =
 
 #[test]
 fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
-    let (mut wrong, mut rows) = (Vec::new(), Vec::new());
     assert_eq!(ALLOWED.map(|(bug, _)| bug), LayerBug::ALL);
-    for (bug, allowed) in ALLOWED {
+    hunt("| seeded bug | seeds needed | allowed |", &ALLOWED, LayerBug::story, |bug, number| {
         let drivers = OF_DRIVERS.iter().any(|bugs| bugs.contains(&bug));
         let scope = StackScope { host: None, drive: None, commands: 200, drivers, faults: false };
-        let fails = |number: &u64| {
-            seed(None);
-            let case = draw(*number, &scope).expect("a case is drawn");
-            seed(Some(bug));
-            run(&case, &mut Totals::default()).is_err()
-        };
-        let found = (1..=allowed).find(fails);
         seed(None);
-        let needed = found.map_or("not found".to_string(), |seed| seed.to_string());
-        rows.push(format!("| {} | {needed} | {allowed} |", bug.story()));
-        println!("{}", rows[rows.len() - 1]);
-        if found.is_none() {
-            wrong.push(bug);
-        }
-    }
-    assert!(wrong.is_empty(), "not found: {wrong:?}");
-    page::hold("| seeded bug | seeds needed | allowed |", &rows);
+        let case = draw(number, &scope).expect("a case is drawn");
+        seed(Some(bug));
+        let fails = run(&case, &mut Totals::default()).is_err();
+        seed(None);
+        fails
+    });
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ssdlab_base::Nanos;
 
 use super::file_set::FileSets;
-use super::personality::{Personality, Script};
+use super::personality::Personality;
 use super::thread::Thread;
 
 /// When a run ends.
@@ -76,14 +76,10 @@ impl Engine {
     /// Prepares the threads; `files` must have been drawn for the same personality and seed.
     pub fn new(personality: &Personality, files: FileSets, seed: u64, limits: &Limits) -> Engine {
         let parameters = Arc::new(personality.parameters.clone());
-        let transactions = match personality.script {
-            Script::Postmark if parameters.transactions > 0 => Some(AtomicU64::new(parameters.transactions)),
-            _ => None,
-        };
         let shared = Arc::new(Shared {
             files: Mutex::new(files),
             operations: limits.operations.map(AtomicU64::new),
-            transactions,
+            transactions: personality.transactions().map(AtomicU64::new),
             until: limits.until,
             stop: Arc::clone(&limits.stop),
             skipped: AtomicU64::new(0),

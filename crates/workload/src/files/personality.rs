@@ -89,6 +89,12 @@ pub fn shipped() -> impl Iterator<Item = Personality> {
 }
 
 impl Personality {
+    /// Transactions after which it ends by itself; `None` for a loop, and for Postmark without end.
+    pub fn transactions(&self) -> Option<u64> {
+        let transactions = self.parameters.transactions;
+        (self.script == Script::Postmark && transactions > 0).then_some(transactions)
+    }
+
     /// The personality that `text` names: one that ships, or a file.
     ///
     /// # Errors
