@@ -167,7 +167,7 @@ impl VersionMap {
                     let entry = *slots.get(slot as usize - 1)?;
                     chain.push(self.split.ppn(entry));
                     slot = self.split.pt(entry);
-                    if chain.len() as u32 >= self.bound && slot != 0 {
+                    if chain.len() as u32 >= self.bound {
                         return None;
                     }
                 }
