@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::{Data, Drive, DriveConfig, Options as DriveOptions};
+use ssdlab_device::{Data, Drive, DriveConfig, Options as DriveOptions, Payload};
 use ssdlab_flash::Contents;
 use ssdlab_fs::{Call, Content, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
 use ssdlab_host::{Between, Device, Member, Through};
 
-use crate::{Figure, config, cpu_seconds};
+use crate::{Figure, config, cpu_seconds, resident_bytes};
 
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
@@ -22,6 +22,9 @@ const FULL: u64 = 85;
 /// Files that are made and removed, and how many a directory has.
 const FILES: u32 = 200_000;
 const IN_DIRECTORY: u32 = 1_000;
+
+/// Pages of a file in the cache.
+const CACHED: u64 = 1 << 20;
 
 /// Files that are there when a file system is mounted.
 const MANY: u32 = 1_000_000;
@@ -36,10 +39,21 @@ impl Recording {
     }
 }
 
+impl Recording {
+    fn record(&self, device: &dyn Device, request: &Request) {
+        self.0.lock().expect("no thread has panicked with it").push(Request { at: device.now(), ..*request });
+    }
+}
+
 impl Between for Recording {
     fn submit(&mut self, device: &mut dyn Device, request: &Request, data: Data<'_>) {
-        self.0.lock().expect("no thread has panicked with it").push(Request { at: device.now(), ..*request });
+        self.record(device, request);
         device.submit(request, data);
+    }
+
+    fn submit_command(&mut self, device: &mut dyn Device, request: &Request, payload: Payload<'_>) {
+        self.record(device, request);
+        device.submit_command(request, payload);
     }
 }
 
@@ -137,6 +151,7 @@ impl Pair {
     fn figures(&mut self, names: [&'static str; 2], calls: u64, seconds: f64) -> [Figure; 2] {
         let metrics = self.fs.metrics();
         let replay = self.replay(true);
+        assert!(replay > 0.0, "the file system sent nothing that was recorded");
         let written = metrics.data_blocks + metrics.moved_blocks;
         let detail = format!(
             "{written} blocks of data, {} of them moved, {} of nodes, {} check-points",
@@ -164,7 +179,8 @@ fn run_out(drive: &mut Drive) {
 /// 4 KiB overwrites of a file with cleaning; then making and removing files of 4 KiB.
 pub(crate) fn file_figures() -> Vec<Figure> {
     let config = config("amf-16g-aftl", &[]);
-    overwrites(&config).into_iter().chain(small_files(&config)).chain([mount_of_many(&config)]).collect()
+    let sizes = [mount_of_many(&config), memory_of_cached_pages(&config)];
+    overwrites(&config).into_iter().chain(small_files(&config)).chain(sizes).collect()
 }
 
 /// Virtual time of a mount, after a crash of the host, with 1,000,000 files.
@@ -200,6 +216,46 @@ fn mount_of_many(config: &DriveConfig) -> Figure {
         value,
         unit: "ms",
         detail: format!("{} blocks read", read / BLOCK),
+    }
+}
+
+/// Memory of a page of a file in the cache, beside its contents: the drive keeps none, so a page has none.
+fn memory_of_cached_pages(config: &DriveConfig) -> Figure {
+    let options = DriveOptions { seed: 1, contents: Contents::Nothing };
+    let device = Member::alone(Drive::new(config, options).expect("an accepted drive"), options);
+    let mut fs = FileSystem::make(device, &MakeOptions::default(), &Options::default()).expect("a file system");
+    let megabyte = 256 * BLOCK;
+    let call = |fs: &mut FileSystem, call: Call| {
+        fs.submit(call, 0);
+        while !fs.run_to_completion(Nanos::MAX) {}
+        fs.answers().pop().expect("an answer").result.expect("a call that does what it says")
+    };
+    let name = b"file".to_vec();
+    let Reply::Found(found) = call(&mut fs, Call::Create { directory: ROOT, name: name.clone() }) else {
+        panic!("a file")
+    };
+    for at in 0..CACHED / 256 {
+        call(&mut fs, Pair::write(found.file, at * megabyte, megabyte as u32));
+    }
+    call(&mut fs, Call::Sync);
+    let device = fs.into_device();
+    let options = Options { cache: 2 * CACHED * BLOCK, ..Options::default() };
+    let mut fs = FileSystem::mount(device, &options).expect("a mount");
+    let Reply::Found(found) = call(&mut fs, Call::Lookup { directory: ROOT, name }) else { panic!("the file") };
+    call(&mut fs, Call::Open { file: found.file });
+    let before = resident_bytes();
+    for at in 0..CACHED / 256 {
+        call(
+            &mut fs,
+            Call::Read { file: found.file, offset: at * megabyte, length: megabyte as u32, is_direct: false },
+        );
+    }
+    let value = (resident_bytes() - before) as f64 / CACHED as f64;
+    Figure {
+        name: "files: memory of a cached page",
+        value,
+        unit: "bytes",
+        detail: format!("{CACHED} pages, index blocks among them"),
     }
 }
 

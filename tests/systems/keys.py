@@ -179,6 +179,8 @@ class Tables:
         self.by_name = {key.name: key for key in self.keys}
         named = listed()
         self.layers = [Layer(row) for row in named if row["kind"] == self.HOST]
+        # The command sets that a kind of file system needs one of.
+        self.file_systems = {row["name"]: row.get("needs", []) for row in named if row["kind"] == "fs"}
         # The command set of each design that has one.
         self.commands = {row["name"]: row.get("commands") for row in named if row["kind"] == "ftl.design"}
 

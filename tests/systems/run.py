@@ -25,6 +25,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import files  # noqa: E402
 import hosts  # noqa: E402
 import system as whole  # noqa: E402
 import workloads  # noqa: E402
@@ -42,10 +43,7 @@ ENOUGH = 1500
 SHRINK_SECONDS, SHRINK_TRIES = 60, 400
 
 # Keys that are not drawn, by their beginning, and why.
-NOT_DRAWN = {
-    "fs.": "`ssdlab torture --fs` draws them, with drives that have room for a file system",
-    "host-time.": "times of file runs, which are not drawn",
-}
+NOT_DRAWN = {}
 # Keys of fio that are not drawn, and why.
 NOT_DRAWN_OF_FIO = {}
 
@@ -135,14 +133,21 @@ class Campaign:
         """Draws and runs the system of a seed; says what was found."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="ssdlab-systems-"))
         try:
-            system = whole.System(self.tables, seed)
-            outcome = whole.Trial(self.ssdlab, folder, self.limits).check(system)
+            kind, trial = self.kinds(seed)
+            system = kind(self.tables, seed)
+            outcome = trial(self.ssdlab, folder, self.limits).check(system)
             self.count(outcome, system)
             if outcome.finding:
                 self.report(seed, system, outcome.finding)
             return outcome
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def kinds(self, seed):
+        """What a seed determines, and what tries it."""
+        if files.is_drawn(self.tables, seed):
+            return files.FileSystem, files.FileTrial
+        return whole.System, whole.Trial
 
     def count(self, outcome, system):
         with self.lock:
@@ -174,7 +179,7 @@ class Campaign:
             def repeat(smaller):
                 shutil.rmtree(folder)
                 folder.mkdir()
-                return whole.Trial(self.ssdlab, folder, self.limits).repeat(smaller, finding.step)
+                return self.kinds(seed)[1](self.ssdlab, folder, self.limits).repeat(smaller, finding.step)
             few = 3 if finding.kind == "hang" else SHRINK_TRIES
             system, small = shrink(system, finding, repeat, SHRINK_SECONDS, few)
             if repeat(system) is None:

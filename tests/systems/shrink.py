@@ -25,6 +25,7 @@ def shrink(system, finding, repeat, seconds, tries):
 def candidates(system):
     """Systems with less than this one has, the largest cuts first."""
     yield from fewer_parts(system)
+    yield from system.smaller()
     yield from shorter_workloads(system)
     yield from smaller_trees(system)
     yield from fewer_keys(system)

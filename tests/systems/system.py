@@ -360,6 +360,10 @@ class System:
         }
         return True
 
+    def smaller(self):
+        """Systems with less of what only this kind has."""
+        return iter(())
+
     def copy(self):
         """A copy of which parts can be taken away."""
         twin = copy.copy(self)

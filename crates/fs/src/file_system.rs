@@ -408,6 +408,7 @@ impl FileSystem {
                 break;
             }
         }
+        self.look_in_next_period();
         self.core.cache.fit();
     }
 

@@ -1,13 +1,14 @@
 //! Records by address: the bytes of a host's metadata, beside a drive that keeps none of its own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
 
 /// Bytes of memory that a record takes beside its own: key, pointer and length in a tree that is two thirds full.
 const BESIDE: u64 = 36;
 
-/// The records of a drive, by the sector at which each begins.
+/// The records of a drive, or of writes that are in a layer, by the sector at which each begins.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     by_sector: BTreeMap<u64, Box<[u8]>>,
@@ -31,14 +32,22 @@ impl Records {
 
     /// A command was sent to the drive: records that it overwrites or trims are gone.
     pub(crate) fn submitted(&mut self, request: &Request) {
-        if self.by_sector.is_empty() || !request.opcode.is_block() || matches!(request.op, Op::Read | Op::Flush) {
+        if self.is_empty() || !request.opcode.is_block() || matches!(request.op, Op::Read | Op::Flush) {
             return;
         }
-        let sectors = request.sector..request.end();
-        while let Some((&sector, _)) = self.by_sector.range(sectors.clone()).next() {
-            let record = self.by_sector.remove(&sector).expect("it was found");
-            self.bytes -= record.len() as u64;
-        }
+        while self.take(request.sector..request.end()).is_some() {}
+    }
+
+    /// Takes out the first record that begins in these sectors.
+    pub(crate) fn take(&mut self, sectors: Range<u64>) -> Option<(u64, Box<[u8]>)> {
+        let (&sector, _) = self.by_sector.range(sectors).next()?;
+        let record = self.by_sector.remove(&sector).expect("it was found");
+        self.bytes -= record.len() as u64;
+        Some((sector, record))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_sector.is_empty()
     }
 
     /// Memory that all of them take.

@@ -125,9 +125,9 @@ impl<'t> Section<'t> {
 
     /// The value under `key`, if there is one.
     pub fn get(&self, key: &'static str) -> Option<Field<'t>> {
-        let known = self.key(key);
+        debug_assert!(self.known.iter().any(|known| known.name == key), "no table of keys has '{key}'");
         let node = self.table?.get(key)?;
-        Some(Field { tree: self.tree, path: joined(&self.path, key), node, key: known })
+        Some(Field { tree: self.tree, path: joined(&self.path, key), node, key: self.key(key) })
     }
 
     /// The value under `key`, which must be there.

@@ -6,7 +6,7 @@ use crate::calls::data::blocks;
 use crate::core::{Core, Stop, View};
 use crate::file_system::FileSystem;
 
-/// Pages of the first window.
+/// Pages of the first window, where read-ahead may take so many.
 const FIRST: u32 = 4;
 
 impl FileSystem {
@@ -26,7 +26,7 @@ impl FileSystem {
         if state.end - range.end > state.window / 2 {
             return;
         }
-        state.window = (state.window * 2).clamp(FIRST, most);
+        state.window = (state.window * 2).clamp(FIRST.min(most), most);
         let (from, end) = (state.end, (range.end + state.window).min(Core::blocks_of(size)));
         state.end = end.max(from);
         let mut needs = Vec::new();

@@ -2,6 +2,7 @@
 
 use ssdlab_base::Nanos;
 
+use crate::config::Options;
 use crate::core::space::State;
 use crate::file_system::FileSystem;
 
@@ -16,7 +17,9 @@ impl FileSystem {
         if self.core.read_only.is_some() {
             return None;
         }
-        let checkpoint = self.core.is_changed().then_some(self.checkpoint_at);
+        // A check-point at work sets the time of the next one when it ends.
+        let is_due = self.checkpoints.is_idle() && !self.checkpoints.is_wanted && self.core.is_changed();
+        let checkpoint = is_due.then_some(self.checkpoint_at);
         let expire = (self.core.dirty_pages > 0).then_some(self.expire_at);
         let clean = self.can_clean_in_background().then_some(self.clean_at);
         checkpoint.into_iter().chain(expire).chain(clean).filter(|at| *at < Nanos::MAX).min()
@@ -35,6 +38,23 @@ impl FileSystem {
             })
     }
 
+    /// The next look for old dirty pages that can find one: whole periods from now. Dirty pages that come later are older later.
+    fn next_look(&self) -> Nanos {
+        let Options { dirty_period, dirty_expiry, .. } = self.core.options;
+        let oldest = self.core.dirty_files.first().map(|(since, _)| since.0.saturating_add(dirty_expiry.0));
+        let wait = oldest.unwrap_or(0).saturating_sub(self.core.now.0);
+        let periods = wait.div_ceil(dirty_period.0.max(1)).max(1);
+        self.after(Nanos(dirty_period.0.saturating_mul(periods)))
+    }
+
+    /// Nothing is dirty: looks take place in each period again, since the page for which the next one waits is written.
+    pub(crate) fn look_in_next_period(&mut self) {
+        let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
+        if self.core.dirty_pages == 0 && period > 0 && self.expire_at < Nanos::MAX && self.expire_at.0 > now + period {
+            self.expire_at = Nanos(now + (self.expire_at.0 - now) % period);
+        }
+    }
+
     /// The time of a timer is there.
     pub(crate) fn timers(&mut self) {
         let now = self.core.now;
@@ -45,7 +65,7 @@ impl FileSystem {
         if now >= self.expire_at {
             let expiry = self.core.options.dirty_expiry.0;
             self.expired = now.0.checked_sub(expiry).map(Nanos);
-            self.expire_at = self.after(self.core.options.dirty_period);
+            self.expire_at = self.next_look();
         }
         if now >= self.clean_at {
             self.clean_in_background = self.can_clean_in_background();

@@ -56,6 +56,7 @@ pub(crate) trait Engine: Layer {
         let mut sectors = capacity;
         if Self::KIND.hands_on {
             sectors += io.array.device(0).reserved_sectors();
+            io.records.submitted(request);
         } else if let Some(status) = turned_away(request, capacity) {
             return io.turn_away(request, status);
         }

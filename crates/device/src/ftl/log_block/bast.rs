@@ -6,6 +6,7 @@
 use ssdlab_flash::Lpn;
 
 use super::header::Header;
+use super::logs::LogNumber;
 use super::{LogBlockFtl, Scheme, design};
 use crate::ftl::{Design, NoSpace, block_mapping_limits};
 use crate::media::Media;
@@ -20,21 +21,19 @@ pub(crate) const BAST: Design = design(
 
 impl LogBlockFtl {
     /// The log block that the next write of an LPN goes to.
-    pub(super) fn bast_log(&self, media: &Media, lpn: Lpn) -> Option<usize> {
-        let logical = self.split(lpn).0;
-        self.logs.iter().position(|log| log.logical == logical).filter(|index| self.has_page(media, *index))
+    pub(super) fn bast_log(&self, media: &Media, lpn: Lpn) -> Option<LogNumber> {
+        self.logs.of_logical(self.split(lpn).0).filter(|number| self.has_page(media, *number))
     }
 
     /// A step towards a log block for a write of an LPN.
     pub(super) fn bast_step(&mut self, media: &mut Media, lpn: Lpn) -> Result<(), NoSpace> {
         let logical = self.split(lpn).0;
-        if let Some(index) = self.logs.iter().position(|log| log.logical == logical) {
-            return self.merge_log(media, index);
+        if let Some(number) = self.logs.of_logical(logical) {
+            return self.merge_log(media, number);
         }
         if (self.logs.len() as u32) < self.most_logs {
             return self.open_log(media, logical);
         }
-        let oldest = (0..self.logs.len()).min_by_key(|index| self.logs[*index].used).expect("there are log blocks");
-        self.merge_log(media, oldest)
+        self.merge_log(media, self.logs.least_recently_used().expect("there are log blocks"))
     }
 }

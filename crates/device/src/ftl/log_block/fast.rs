@@ -12,6 +12,7 @@
 use ssdlab_flash::{Lpn, NONE};
 
 use super::header::Header;
+use super::logs::LogNumber;
 use super::{LogBlockFtl, Scheme, design};
 use crate::ftl::{Design, NoSpace, block_mapping_limits};
 use crate::media::Media;
@@ -26,34 +27,32 @@ pub(crate) const FAST: Design = design(
 
 impl LogBlockFtl {
     /// The log block that the next write of an LPN goes to.
-    pub(super) fn fast_log(&self, media: &Media, lpn: Lpn) -> Option<usize> {
+    pub(super) fn fast_log(&self, media: &Media, lpn: Lpn) -> Option<LogNumber> {
         let (logical, offset) = self.split(lpn);
-        let goes_on = |index: &usize| {
-            let log = &self.logs[*index];
-            log.logical == logical && log.lpns.len() as u32 == offset && self.has_page(media, *index)
-        };
-        let sequential = (0..self.logs.len()).find(goes_on);
+        let goes_on =
+            |number: &LogNumber| self.logs[*number].lpns.len() as u32 == offset && self.has_page(media, *number);
+        let sequential = self.logs.of_logical(logical).filter(goes_on);
         if sequential.is_some() || offset == 0 {
             return sequential;
         }
-        let newest = self.logs.iter().rposition(|log| log.logical == NONE);
-        newest.filter(|index| self.has_page(media, *index))
+        self.logs.of_any().next_back().filter(|newest| self.has_page(media, *newest))
     }
 
     /// A step towards a log block for a write of an LPN.
     pub(super) fn fast_step(&mut self, media: &mut Media, lpn: Lpn) -> Result<(), NoSpace> {
         let (logical, offset) = self.split(lpn);
-        let sequential = self.logs.iter().position(|log| log.logical != NONE);
+        // There is one at most.
+        let sequential = self.logs.least_recently_used();
         if offset == 0
-            && let Some(index) = sequential
+            && let Some(sequential) = sequential
         {
-            return self.merge_log(media, index);
+            return self.merge_log(media, sequential);
         }
         if (self.logs.len() as u32) < self.most_logs {
             return self.open_log(media, if offset == 0 { logical } else { NONE });
         }
         // The oldest, unless the only one is for sequential writes.
-        let oldest = self.logs.iter().position(|log| log.logical == NONE).or(sequential);
+        let oldest = self.logs.of_any().next().or(sequential);
         self.merge_log(media, oldest.expect("there are log blocks"))
     }
 }

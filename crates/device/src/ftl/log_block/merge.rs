@@ -10,6 +10,7 @@
 use ssdlab_flash::{BlockId, Cause, Lpn, NONE, Ppn};
 
 use super::header::{Header, Role, bits};
+use super::logs::LogNumber;
 use super::{Home, LogBlockFtl};
 use crate::block_pool::BlockState;
 use crate::ftl::NoSpace;
@@ -38,12 +39,12 @@ impl Why {
 
 impl LogBlockFtl {
     /// Gets rid of a log block. `Err` leaves a drive that can go on.
-    pub(super) fn merge_log(&mut self, media: &mut Media, index: usize) -> Result<(), NoSpace> {
+    pub(super) fn merge_log(&mut self, media: &mut Media, number: LogNumber) -> Result<(), NoSpace> {
         self.forget_settled(media);
-        let block = self.logs[index].block;
-        let logical = self.logs[index].logical;
+        let block = self.logs[number].block;
+        let logical = self.logs[number].logical;
         if logical == NONE {
-            for lpn in self.logs[index].lpns.clone() {
+            for lpn in self.logs[number].lpns.clone() {
                 if lpn != Lpn::NONE && self.is_mapped(lpn) && media.block_of_page(self.page_of(lpn)) == block {
                     self.full_merge(media, self.split(lpn).0, Why::LOG)?;
                     self.merges.full += 1;
@@ -52,26 +53,26 @@ impl LogBlockFtl {
             self.drop_log(media, block);
             return Ok(());
         }
-        if !self.is_in_order(media, index) {
+        if !self.is_in_order(media, number) {
             self.full_merge(media, logical, Why::LOG)?;
             self.merges.full += 1;
             return Ok(());
         }
         let within = self.pages_of(logical);
-        if (self.logs[index].lpns.len() as u32) < within {
-            self.fill_up(media, index);
+        if (self.logs[number].lpns.len() as u32) < within {
+            self.fill_up(media, number);
             self.merges.partial += 1;
         } else {
             self.merges.switch += 1;
         }
-        self.promote_log_block(media, index);
+        self.promote_log_block(media, number);
         Ok(())
     }
 
     /// Whether a log block has the first pages of its logical block in order, and may become its data block: every page of the
     /// logical block holds data, and nothing older can come to light when the old data block goes.
-    fn is_in_order(&self, media: &Media, index: usize) -> bool {
-        let log = &self.logs[index];
+    fn is_in_order(&self, media: &Media, number: LogNumber) -> bool {
+        let log = &self.logs[number];
         let first = self.first_of(log.logical);
         let within = self.pages_of(log.logical);
         let in_order =
@@ -87,17 +88,17 @@ impl LogBlockFtl {
     }
 
     /// Copies the pages that a log block does not have behind those that it has.
-    fn fill_up(&mut self, media: &mut Media, index: usize) {
-        let (block, logical) = (self.logs[index].block, self.logs[index].logical);
+    fn fill_up(&mut self, media: &mut Media, number: LogNumber) {
+        let (block, logical) = (self.logs[number].block, self.logs[number].logical);
         let first = self.first_of(logical);
         let left = self.blocks_with(media, logical);
         assert_eq!(media.pool.state(block.0), BlockState::Open, "log block {block} is filled up");
-        for offset in self.logs[index].lpns.len() as u32..self.pages_of(logical) {
+        for offset in self.logs[number].lpns.len() as u32..self.pages_of(logical) {
             let lpn = first + offset;
             let place = Place { block, page: offset + 1 };
             if !self.is_mapped(lpn) {
                 whole_pages::pad(media, &Page { place, pins: &left, ..Page::OF_OWN_BLOCK }, Cause::Merge);
-                self.logs[index].lpns.push(Lpn::NONE);
+                self.logs.give_page(number, Lpn::NONE);
                 continue;
             }
             let source = self.page_of(lpn);
@@ -108,15 +109,15 @@ impl LogBlockFtl {
                 Owner::None,
             );
             self.set_page(media, lpn, media.ppn_at(place));
-            self.logs[index].lpns.push(lpn);
+            self.logs.give_page(number, lpn);
             self.copied_pages += 1;
         }
-        media.end_block(block, 1 + self.logs[index].lpns.len() as u32);
+        media.end_block(block, 1 + self.logs[number].lpns.len() as u32);
     }
 
     /// A log block with all pages of its logical block in order is its data block from now on.
-    fn promote_log_block(&mut self, media: &mut Media, index: usize) {
-        let log = self.logs.remove(index);
+    fn promote_log_block(&mut self, media: &mut Media, number: LogNumber) {
+        let log = self.logs.remove(number);
         assert_ne!(log.logical, NONE, "log block {} is of any logical block, and becomes a data block", log.block);
         assert_eq!(log.lpns.len() as u32, self.pages_of(log.logical), "log block {} lacks pages", log.block);
         if media.pool.state(log.block.0) == BlockState::Open {
@@ -200,8 +201,8 @@ impl LogBlockFtl {
         if old.block != BlockId::NONE {
             self.leave(media, old);
         }
-        if let Some(log) = self.logs.iter().find(|log| log.logical == logical) {
-            self.drop_log(media, log.block);
+        if let Some(number) = self.logs.of_logical(logical) {
+            self.drop_log(media, self.logs[number].block);
         }
         Ok(())
     }
@@ -240,8 +241,8 @@ impl LogBlockFtl {
 
     /// A log block takes no more pages, and is none any more.
     pub(super) fn drop_log(&mut self, media: &mut Media, block: BlockId) {
-        let Some(index) = self.logs.iter().position(|log| log.block == block) else { return };
-        let log = self.logs.remove(index);
+        let Some(number) = self.logs.of_block(block) else { return };
+        let log = self.logs.remove(number);
         assert!(log.lpns.len() as u32 <= self.data_pages, "log block {block} has {} pages", log.lpns.len());
         if media.pool.state(block.0) == BlockState::Open {
             media.end_block(block, 1 + log.lpns.len() as u32);
@@ -290,7 +291,7 @@ impl LogBlockFtl {
             }
             let group = media.pool.group_with_most_free(self.next_group);
             let block = media.open_block(group).ok_or(NoSpace)?;
-            assert!(self.logs.iter().all(|log| log.block != block), "block {block} was free, and is a log block");
+            assert!(self.logs.of_block(block).is_none(), "block {block} was free, and is a log block");
             self.next_group = (group + 1) % media.pool.groups();
             self.leaving.retain(|other| *other != block);
             assert!(!left.contains(&block), "block {block} was free, and is merged from");

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! - `bast.rs`, `fast.rs`: the log block that a write goes to, and the one that is merged.
-//! - `merge.rs`: switch, partial and full merges.
+//! - `logs.rs`: the log blocks, as they are found; `merge.rs`: switch, partial and full merges.
 //! - `header.rs`: what a block says of itself.
 //! - `recovery.rs`: the map from headers and OOB areas; `saved.rs`: snapshots; `keys.rs`: keys and drawn drives.
 
@@ -21,6 +21,7 @@ mod bast;
 mod fast;
 mod header;
 mod keys;
+mod logs;
 mod merge;
 mod recovery;
 mod saved;
@@ -35,6 +36,7 @@ use ssdlab_flash::{BlockId, Cause, DieId, Lpn, NONE, Ppn};
 pub(super) use self::bast::BAST;
 pub(super) use self::fast::FAST;
 use self::header::{Header, Role};
+use self::logs::{Log, LogNumber, Logs};
 use self::merge::Why;
 use crate::block_pool::BlockState;
 use crate::ftl::block_mapping_limits;
@@ -93,18 +95,6 @@ struct Home {
     pages: u32,
 }
 
-/// A log block.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Log {
-    block: BlockId,
-    /// The logical block whose pages it takes; `NONE` if it takes any.
-    logical: u32,
-    /// What its pages behind the header were given out for; [`Lpn::NONE`] for padding.
-    lpns: Vec<Lpn>,
-    /// When it was written last, in writes to log blocks.
-    used: u64,
-}
-
 /// Merges so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Merges {
@@ -122,8 +112,7 @@ pub(crate) struct LogBlockFtl {
     mapped: Vec<u64>,
     /// Pages that are not at their place: in log blocks, or where a power cut left them.
     strays: FxHashMap<Lpn, Ppn>,
-    /// In the order in which they were opened.
-    logs: Vec<Log>,
+    logs: Logs,
     most_logs: u32,
     /// Logical blocks with trims that no header on flash tells of, in the order of the first such trim.
     trimmed: Vec<u32>,
@@ -160,7 +149,7 @@ impl LogBlockFtl {
             homes: vec![Home { block: BlockId::NONE, pages: 0 }; logical_blocks as usize],
             mapped: vec![0; user_units.div_ceil(64) as usize],
             strays: FxHashMap::default(),
-            logs: Vec::new(),
+            logs: Logs::default(),
             most_logs: keys::log_blocks(config, scheme.least_logs()),
             trimmed: Vec::new(),
             held: BTreeMap::new(),
@@ -260,8 +249,8 @@ impl LogBlockFtl {
     }
 
     /// Whether a log block has a page to give out.
-    fn has_page(&self, media: &Media, index: usize) -> bool {
-        let log = &self.logs[index];
+    fn has_page(&self, media: &Media, number: LogNumber) -> bool {
+        let log = &self.logs[number];
         (log.lpns.len() as u32) < self.data_pages && self.takes_pages(media, log.block)
     }
 
@@ -269,12 +258,13 @@ impl LogBlockFtl {
     fn open_log(&mut self, media: &mut Media, logical: u32) -> Result<(), NoSpace> {
         let (count, most) = (self.logs.len() as u32, self.most_logs);
         assert!(count < most, "a log block is opened beside {count} of {most}");
-        let known = logical != NONE && self.logs.iter().any(|log| log.logical == logical);
+        let known = logical != NONE && self.logs.of_logical(logical).is_some();
         assert!(!known, "logical block {logical} has a log block, and another is opened");
         let (revived, sources, held) = (Vec::new(), Vec::new(), Vec::new());
         let header = Header { role: Role::Log, logical, pages: 0, sequence: 0, revived, sources, held };
         let block = self.begin_block(media, &header, &[], true)?;
-        self.logs.push(Log { block, logical, lpns: Vec::new(), used: self.clock });
+        let log = Log { block, logical, lpns: Vec::new(), used: self.clock };
+        self.logs.add(log).unwrap_or_else(|log| panic!("block {} was opened, and is a log block", log.block));
         Ok(())
     }
 
@@ -298,11 +288,11 @@ impl LogBlockFtl {
     }
 
     /// Programs the next page of a log block.
-    fn log(&mut self, media: &mut Media, index: usize, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
-        let block = self.logs[index].block;
-        let pages = self.logs[index].lpns.len() as u32 + 1;
+    fn log(&mut self, media: &mut Media, number: LogNumber, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
+        let block = self.logs[number].block;
+        let pages = self.logs[number].lpns.len() as u32 + 1;
         assert!(pages <= self.data_pages, "log block {block} has {pages} pages of {}", self.data_pages);
-        let logical = self.logs[index].logical;
+        let logical = self.logs[number].logical;
         assert!(logical == NONE || logical == self.split(unit.lpn).0, "LPN {} goes to a log of {logical}", unit.lpn);
         let place = Place { block, page: pages };
         let was_mapped = self.is_mapped(unit.lpn);
@@ -327,9 +317,8 @@ impl LogBlockFtl {
             self.strays.insert(unit.lpn, media.ppn_at(place));
         }
         self.clock += 1;
-        let log = &mut self.logs[index];
-        log.lpns.push(unit.lpn);
-        log.used = self.clock;
+        self.logs.give_page(number, unit.lpn);
+        self.logs.use_at(number, self.clock);
         if pages == self.data_pages {
             media.end_block(block, pages + 1);
         }
@@ -396,8 +385,8 @@ impl Ftl for LogBlockFtl {
                 Scheme::Bast => self.bast_log(media, unit.lpn),
                 Scheme::Fast => self.fast_log(media, unit.lpn),
             };
-            if let Some(index) = log {
-                self.log(media, index, unit, cause, owner);
+            if let Some(number) = log {
+                self.log(media, number, unit, cause, owner);
                 return Ok(());
             }
             match self.scheme {
@@ -471,7 +460,9 @@ impl Ftl for LogBlockFtl {
         let stuck = logicals.any(|logical| self.full_merge(media, logical, why).is_err());
         if !stuck {
             assert!(self.home_in(media, block).is_none(), "block {block} was emptied, and is a data block");
-            self.logs.retain(|log| log.block != block);
+            if let Some(number) = self.logs.of_block(block) {
+                self.logs.remove(number);
+            }
             self.leaving.retain(|other| *other != block);
         }
         // Each copy delays the erase of the victim until it is on flash.

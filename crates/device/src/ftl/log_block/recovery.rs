@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ssdlab_flash::{BlockId, Lpn, NONE, Ppn};
 
 use super::header::{Header, Role};
-use super::{Home, Log, LogBlockFtl};
+use super::logs::{Log, Logs};
+use super::{Home, LogBlockFtl};
 use crate::media::{Media, Place};
 use crate::recovery_reads::RecoveryReads;
 
@@ -26,7 +27,7 @@ impl LogBlockFtl {
         self.strays.clear();
         self.held.clear();
         self.revived.clear();
-        (self.logs, self.trimmed, self.leaving) = (Vec::new(), Vec::new(), Vec::new());
+        (self.logs, self.trimmed, self.leaving) = (Logs::default(), Vec::new(), Vec::new());
         let mut newest = 0;
         let mut blocks = Vec::new();
         let mut first_pages = BTreeSet::new();
@@ -147,27 +148,29 @@ impl LogBlockFtl {
 
     /// Log blocks with pages that count, up to as many as there may be; what others have is merged.
     fn find_logs(&mut self, media: &Media, blocks: &[Block]) {
+        // The newest first.
+        let mut found: Vec<Log> = Vec::new();
         for block in blocks.iter().rev().filter(|block| block.header.role == Role::Log) {
             let Header { logical, .. } = block.header;
             let is_home = logical != NONE && self.homes[logical as usize].block == block.id;
             let sole = match self.scheme {
-                super::Scheme::Bast => self.logs.iter().all(|log| log.logical != logical),
-                super::Scheme::Fast => logical == NONE || self.logs.iter().all(|log| log.logical == NONE),
+                super::Scheme::Bast => found.iter().all(|log| log.logical != logical),
+                super::Scheme::Fast => logical == NONE || found.iter().all(|log| log.logical == NONE),
             };
             let counts = media.pool.valid(block.id.0) > 0;
-            if is_home || !sole || !counts || self.logs.len() as u32 >= self.most_logs {
+            if is_home || !sole || !counts || found.len() as u32 >= self.most_logs {
                 continue;
             }
             let pages = media.flash.blocks.get(block.id).programmed - 1;
             let lpns = (0..pages).map(|offset| self.lpn_at(media, block.id, offset).unwrap_or(Lpn::NONE)).collect();
             self.leaving.retain(|other| *other != block.id);
-            self.logs.push(Log { block: block.id, logical, lpns, used: 0 });
+            found.push(Log { block: block.id, logical, lpns, used: 0 });
+        }
+        self.clock = found.len() as u64;
+        for (used, log) in found.into_iter().rev().enumerate() {
+            let log = Log { used: used as u64, ..log };
+            self.logs.add(log).unwrap_or_else(|log| panic!("logical block {} has two log blocks", log.logical));
         }
         assert!(self.logs.len() as u32 <= self.most_logs, "{} log blocks of {}", self.logs.len(), self.most_logs);
-        self.logs.reverse();
-        self.clock = self.logs.len() as u64;
-        for (used, log) in self.logs.iter_mut().enumerate() {
-            log.used = used as u64;
-        }
     }
 }

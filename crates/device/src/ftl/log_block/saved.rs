@@ -5,11 +5,11 @@ use std::io;
 use ssdlab_base::{damaged, saved};
 use ssdlab_flash::{BlockId, Lpn, NONE, Ppn};
 
-use super::{Home, Log, LogBlockFtl};
+use super::logs::Log;
+use super::{Home, LogBlockFtl};
 use crate::media::{Media, Place};
 
 saved!(Home: block, pages);
-saved!(Log: block, logical, used, lpns);
 saved!(LogBlockFtl: homes[..], next_group, trimmed, held, strays, logs, clock, leaving, mapped[..]);
 
 impl LogBlockFtl {
