@@ -23,7 +23,8 @@ use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
-use super::{CLOSED, Frontier, Media, Place};
+use super::frontier::{CLOSED, Frontier};
+use super::{Media, Place};
 use crate::ftl::MAX_UNITS;
 use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;

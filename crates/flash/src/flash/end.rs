@@ -2,7 +2,9 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
+use super::Flash;
+use super::operation::{Done, Flight, NONE};
+use super::resources::{EMPTY, Phase};
 use crate::blocks::Asked;
 use crate::{BlockId, DieId, OpKind, Ppn, UnitId};
 

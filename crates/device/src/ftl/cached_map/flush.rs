@@ -12,7 +12,9 @@
 use ssdlab_flash::{BlockId, NONE};
 use std::collections::VecDeque;
 
-use super::{Base, Life, MapCache, MapOp};
+use super::erase_epoch::Life;
+use super::state::Base;
+use super::{MapCache, MapOp};
 use crate::block_pool::{BlockKind, BlockState};
 use crate::ftl::page::PageFtl;
 use crate::media::Media;

@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Lpn, UnitId};
 
-use super::{ENTRY_BYTES, MapCache};
+use super::MapCache;
+use super::geometry::ENTRY_BYTES;
 use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 
 use ssdlab_flash::UnitId;
 
-use super::{MapCache, MapOp, Shape};
+use super::geometry::Shape;
+use super::{MapCache, MapOp};
 use crate::Check;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
