@@ -101,6 +101,7 @@ impl BlockPool {
 
     /// Recovery found what a superblock holds that is not data.
     pub(crate) fn found(&mut self, superblock: u32, kind: BlockKind) {
+        assert_ne!(kind, BlockKind::Data, "block {superblock} is found to hold data, which is set aside for nothing");
         if self.set_kind(superblock, kind) != kind {
             let group = self.by_per_group.div(superblock) as usize;
             let owed = &mut self.set_aside[kind as usize].owed[group];
@@ -145,6 +146,7 @@ impl BlockPool {
 
     /// Whether a kind has more superblocks of a group than are set aside for it: recovery may find more.
     pub(crate) fn has_too_many(&self, kind: BlockKind, group: u32) -> bool {
+        debug_assert_ne!(kind, BlockKind::Data, "group {group} may have any number of blocks for data");
         self.held_and_owed(kind, group as usize) > self.set_aside[kind as usize].quota
     }
 

@@ -5,8 +5,9 @@ use ssdlab_base::command_sets::segments::MOST_REPORTED;
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
+use super::Drive;
+use super::data::Payload;
 use super::dispatch::Stall;
-use super::{Drive, Payload};
 use crate::Status;
 use crate::command_sets::Effect;
 use crate::ftl::{CannotYet, Outcome, SetCommand, Waiter};

@@ -16,7 +16,7 @@ pub(crate) trait SteppedReads {
     /// each needed only if those before it have not told all.
     fn versions(&mut self, media: &Media, lpn: Lpn, wanted: u64, out: &mut Vec<VersionPart>);
 
-    /// The cells of sectors from `first` on of such a unit, as many as `out` takes. False if what is kept is damaged.
+    /// The data of sectors from `first` on of such a unit, as many as `out` takes. False if what is kept is damaged.
     fn read_versions(&self, media: &Media, lpn: Lpn, first: u64, out: &mut [u8]) -> bool;
 }
 

@@ -53,15 +53,15 @@ pub(crate) const fn full_mask(unit_bytes: u32) -> u64 {
     u64::MAX >> (64 - unit_bytes / 512)
 }
 
-/// A unit to be written: which, which of its sectors, and their cells where contents are kept.
+/// A unit to be written: which, which of its sectors, and their data where contents are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitWrite<'a> {
     /// The logical unit.
     pub(crate) lpn: Lpn,
     /// The sectors given, bit 0 the first; all others come from the old version.
     pub(crate) mask: u64,
-    /// Cells of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
-    pub(crate) cells: &'a [u8],
+    /// Data of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
+    pub(crate) sector_data: &'a [u8],
 }
 
 /// The frontier has no page to give: garbage collection has to free a block first.

@@ -49,21 +49,22 @@ pub(super) fn is_on_flash(media: &Media, page: Ppn) -> bool {
 /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
 pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
     let (unit, source) = (media.unit_at(page.place), page.source);
-    let cell = media.flash.store.cell_bytes();
+    let per_sector = media.flash.store.sector_data_bytes();
     let all = full_mask(media.unit_bytes);
     let completed = write.mask != all && source != Ppn::NONE;
-    if cell > 0 && write.mask == all {
-        media.flash.store.write(unit, write.cells);
-    } else if cell > 0 {
-        let mut cells = vec![0; media.flash.store.unit_cells()];
-        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut cells) {
+    if per_sector > 0 && write.mask == all {
+        media.flash.store.write(unit, write.sector_data);
+    } else if per_sector > 0 {
+        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut sector_data) {
             media.flash.oob.poison(unit);
         }
-        let sectors = cells.chunks_exact_mut(cell).zip(write.cells.chunks_exact(cell)).enumerate();
-        for (_, (cell, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
-            cell.copy_from_slice(given);
+        let sectors =
+            sector_data.chunks_exact_mut(per_sector).zip(write.sector_data.chunks_exact(per_sector)).enumerate();
+        for (_, (kept, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
+            kept.copy_from_slice(given);
         }
-        media.flash.store.write(unit, &cells);
+        media.flash.store.write(unit, &sector_data);
     }
     let mut after = NONE;
     if completed {
@@ -79,7 +80,7 @@ pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'
 /// Programs what another page holds.
 pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner: Owner) {
     let (unit, source) = (media.unit_at(page.place), page.source);
-    if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
+    if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
         media.flash.oob.poison(unit);
     }
     // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
@@ -93,9 +94,9 @@ pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner:
 
 /// Programs a page that holds nothing, so that the ones behind it can be programmed.
 pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
-    if media.flash.store.cell_bytes() > 0 {
-        let cells = vec![0; media.flash.store.unit_cells()];
-        media.flash.store.write(media.unit_at(page.place), &cells);
+    if media.flash.store.sector_data_bytes() > 0 {
+        let sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        media.flash.store.write(media.unit_at(page.place), &sector_data);
     }
     media.padding_bytes += u64::from(media.unit_bytes);
     program(media, page, NONE, cause, Owner::None);

@@ -67,7 +67,7 @@ impl Media {
     /// The page that a frontier gives out next.
     #[inline]
     fn place_next(&self, slot: usize, open: OpenBlock) -> Place {
-        match self.gaps[slot].front() {
+        match self.skipped_pages[slot].front() {
             Some((place, _)) => *place,
             None => self.pool.superblocks.place(open.block, open.next_page),
         }
@@ -111,7 +111,7 @@ impl Media {
         }
         if full {
             self.pool.fill_up(open.block, open.next_page);
-            self.gaps[slot].clear();
+            self.skipped_pages[slot].clear();
             open = CLOSED;
         }
         debug_assert!(
@@ -156,7 +156,7 @@ impl Media {
         debug_assert!(self.stripe_page_due(slot).is_none(), "frontier {slot} comes to a page that is not for data");
         let place = self.place_next(slot, *open);
         open.next_page += 1;
-        self.gaps[slot].pop_front();
+        self.skipped_pages[slot].pop_front();
         let ends_row = open.next_page.is_multiple_of(self.pool.superblocks.together())
             || self.pool.superblocks.role(open.next_page) == Role::Parity;
         if frontier.kind() == BlockKind::Data {
@@ -182,8 +182,9 @@ impl Media {
         let open = self.frontiers[slot];
         if open.block != NONE {
             // What comes before the next page of data is programmed with it.
-            let data = self.gaps[slot].iter().find(|(_, role)| *role == Role::Data);
-            let behind = || self.pool.superblocks.place(open.block, open.next_page + self.gaps[slot].len() as u32);
+            let data = self.skipped_pages[slot].iter().find(|(_, role)| *role == Role::Data);
+            let behind =
+                || self.pool.superblocks.place(open.block, open.next_page + self.skipped_pages[slot].len() as u32);
             return Some(data.map_or_else(behind, |(place, _)| *place));
         }
         self.pool.next_free(group).map(|superblock| self.pool.superblocks.place(superblock, 0))
@@ -230,7 +231,9 @@ impl Media {
             return limit;
         }
         let next = self.frontiers[self.slot(group, Frontier::Gc)].next_page;
-        limit - (self.number_after(next, limit) % together).min(limit)
+        let pages = limit - (self.number_after(next, limit) % together).min(limit);
+        debug_assert!(pages + together > limit, "{pages} pages of {limit} end with a row of {together}");
+        pages
     }
 
     /// Closes a frontier of a group whose valid pages fit where relocation can still write then, so that it can be a
@@ -265,7 +268,7 @@ impl Media {
         if let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) {
             self.close_stripe(slot);
             self.pool.fill_up(superblock, self.frontiers[slot].next_page);
-            self.gaps[slot].clear();
+            self.skipped_pages[slot].clear();
             if let Some(unready) = self.deferred_programs.get_mut(slot) {
                 unready.clear();
             }
@@ -299,7 +302,7 @@ impl Media {
         assert!(programmed < self.pages_per_superblock, "superblock {superblock} is a frontier again, and is full");
         self.set_frontier(slot, superblock);
         if self.data_pages_left(slot) == 0 {
-            self.gaps[slot].clear();
+            self.skipped_pages[slot].clear();
             self.frontiers[slot] = CLOSED;
             return false;
         }
@@ -311,19 +314,19 @@ impl Media {
     /// it first, so that from then on they are written in step.
     fn set_frontier(&mut self, slot: usize, superblock: u32) {
         self.frontiers[slot] = OpenBlock { block: superblock, next_page: self.programmed(superblock) };
-        self.gaps[slot].clear();
+        self.skipped_pages[slot].clear();
         if self.pool.superblocks.width() > 1 && !seeded(Bug::MembersInStep) {
             let members: Vec<BlockId> = self.pool.superblocks.members(superblock).collect();
             let programmed = |block: BlockId| self.flash.blocks.get(block).programmed;
             let level = members.iter().map(|block| programmed(*block)).max().unwrap_or(0);
             let least = members.iter().map(|block| programmed(*block)).min().unwrap_or(0);
             if self.pool.superblocks.parity() > 0 {
-                self.gaps[slot] = self.stripe_gaps(superblock, least..level);
+                self.skipped_pages[slot] = self.stripe_gaps(superblock, least..level);
                 return;
             }
             for page in least..level {
                 let behind = members.iter().filter(|block| programmed(**block) <= page);
-                self.gaps[slot].extend(behind.map(|block| (Place { block: *block, page }, Role::Data)));
+                self.skipped_pages[slot].extend(behind.map(|block| (Place { block: *block, page }, Role::Data)));
             }
         }
     }

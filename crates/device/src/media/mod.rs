@@ -31,7 +31,7 @@ use ssdlab_flash::{BlockId, Flash, NONE, OpId, UnitId};
 use self::frontier::{CLOSED, OpenBlock};
 use self::pacing::HostPace;
 use self::program::{NO_ROW, Row};
-use self::read::Several;
+use self::read::MultiSource;
 use crate::block_pool::{BlockKind, BlockPool};
 use crate::event_queue::EventQueue;
 use crate::superblocks::Role;
@@ -39,7 +39,7 @@ use crate::wakes::Wakes;
 use crate::{DriveConfig, Options, Parity};
 
 pub(crate) use frontier::Frontier;
-pub(crate) use parity::replace_cells;
+pub(crate) use parity::replace_sector_data;
 pub(crate) use program::{FailedProgram, Programming};
 
 /// A page that was given out.
@@ -82,7 +82,7 @@ pub(crate) struct Media {
     row: u32,
     frontiers: Vec<OpenBlock>,
     /// Pages of a frontier that power cuts left behind the others: they are given out first.
-    gaps: Vec<VecDeque<(Place, Role)>>,
+    skipped_pages: Vec<VecDeque<(Place, Role)>>,
     /// By frontier, with parity: programs of the stripe that it fills which waited for reads when they were started.
     deferred_programs: Vec<Vec<(OpId, Place)>>,
     /// Pages that could not be read and were had from the rest of their stripe.
@@ -100,7 +100,7 @@ pub(crate) struct Media {
     /// there.
     sources: Vec<UnitId>,
     /// Programs of pages of one unit that supersede, or are built from, more than one page.
-    several: FxHashMap<OpId, Several>,
+    multi_source_programs: FxHashMap<OpId, MultiSource>,
     /// Bytes of host pages programmed without data.
     pub(crate) padding_bytes: u64,
     /// Bytes of the pages of relocation that its units did not fill: a victim's last page is programmed as it is.
@@ -167,13 +167,13 @@ impl Media {
             streams: config.ftl.streams,
             row,
             frontiers: vec![CLOSED; frontiers as usize],
-            gaps: vec![VecDeque::new(); frontiers as usize],
+            skipped_pages: vec![VecDeque::new(); frontiers as usize],
             host_row_open: false,
             rows: vec![NO_ROW; rows],
             sequence: 1,
             pin_table: Vec::new(),
             sources: Vec::new(),
-            several: FxHashMap::default(),
+            multi_source_programs: FxHashMap::default(),
             padding_bytes: 0,
             relocation_padding_bytes: 0,
             metadata_in_flight: 0,

@@ -3,7 +3,7 @@
 use ssdlab_flash::{BlockId, Done, OpId, OpKind};
 
 use super::Media;
-use super::read::Several;
+use super::read::MultiSource;
 
 impl Media {
     /// Takes a pin from the superblock of a block; with the last one of a superblock that is to be erased, its erase is due.
@@ -32,8 +32,8 @@ impl Media {
             if done.pin != BlockId::NONE {
                 self.unpin(done.pin);
             }
-            if !self.several.is_empty()
-                && let Some(Several { pins, .. }) = self.several.remove(&done.op)
+            if !self.multi_source_programs.is_empty()
+                && let Some(MultiSource { pins, .. }) = self.multi_source_programs.remove(&done.op)
             {
                 pins.into_iter().for_each(|pin| self.unpin(pin));
             }
@@ -51,7 +51,7 @@ impl Media {
     pub(crate) fn pins_of(&mut self, done: &Done) -> Vec<BlockId> {
         if self.units_per_page == 1 {
             let mut pins = if done.pin == BlockId::NONE { Vec::new() } else { vec![done.pin] };
-            pins.extend(self.several.remove(&done.op).into_iter().flat_map(|several| several.pins));
+            pins.extend(self.multi_source_programs.remove(&done.op).into_iter().flat_map(|several| several.pins));
             return pins;
         }
         let first = done.op as usize * self.units_per_page as usize;

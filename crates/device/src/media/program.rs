@@ -3,7 +3,7 @@
 use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use super::frontier::Frontier;
-use super::read::Several;
+use super::read::MultiSource;
 use super::{Media, Place};
 use crate::block_pool::BlockState;
 use crate::seeded::{Bug, seeded};
@@ -122,8 +122,8 @@ impl Media {
         if self.units_per_page > 1 {
             self.remember_pins(op, pins);
         } else if pins.len() > 1 || write.taken.len() > 1 {
-            let several = Several { pins: pins.iter().skip(1).copied().collect(), sources: write.taken.to_vec() };
-            self.several.insert(op, several);
+            let several = MultiSource { pins: pins.iter().skip(1).copied().collect(), sources: write.taken.to_vec() };
+            self.multi_source_programs.insert(op, several);
         }
         if leader == NONE {
             for earlier in write.after {

@@ -3,11 +3,12 @@
 use ssdlab_flash::{BlockId, Cause, Class, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use super::{Media, Place};
+use crate::block_pool::BlockKind;
 use crate::token::Owner;
 
 /// What a program of one unit pins and takes beyond the first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Several {
+pub(super) struct MultiSource {
     pub(super) pins: Vec<BlockId>,
     pub(super) sources: Vec<UnitId>,
 }
@@ -25,6 +26,7 @@ impl Media {
     /// Starts a read of `bytes` bytes of a map page; the block stays pinned until it is done. The host waits for it if
     /// `waited_for`, else relocation does.
     pub(crate) fn read_map(&mut self, place: Place, bytes: u32, waited_for: bool, owner: Owner) -> OpId {
+        debug_assert_eq!(self.pool.kind_of(place.block), BlockKind::Map, "{place:?} is read as a map page");
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
         self.read_as(class, place, bytes, Cause::Mapping, owner)
     }
@@ -95,7 +97,11 @@ impl Media {
             }
             let (block, page) = self.flash.target(op);
             let first = self.unit_at(Place { block, page });
-            if self.several.get(&op).is_some_and(|several| several.sources.iter().any(|unit| lost.contains(unit))) {
+            if self
+                .multi_source_programs
+                .get(&op)
+                .is_some_and(|several| several.sources.iter().any(|unit| lost.contains(unit)))
+            {
                 each(self, first);
                 lost.push(first);
             }

@@ -59,7 +59,7 @@ impl Flash {
         self.holds_failed_reads
     }
 
-    /// What a failed read was to bring is there by other means, or never will be: `waiter`, which [`Done::then`] named, goes
+    /// What a failed read was to bring is there by other means, or never will be: `waiter`, which [`Done::then`](super::Done::then) named, goes
     /// on; `by` is the operation that ended last for it.
     pub fn release_waiter(&mut self, waiter: OpId, by: OpId, now: Nanos) {
         assert!(self.holds_failed_reads, "operation {waiter} was released when {by} ended");

@@ -37,7 +37,7 @@ impl Flash {
     /// Whether nothing else is stored either, so that runs of pages may be dealt with as one.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.store.cell_bytes() == 0 && self.moves_alike()
+        self.store.sector_data_bytes() == 0 && self.moves_alike()
     }
 
     /// Does `count` operations on pages of one block at once, without time; only where [`Flash::is_plain`]. Programs go

@@ -54,7 +54,7 @@ impl MapCache {
         let detail = all.collect::<Vec<String>>().join(", ");
         Check {
             name: "map_tables_hold_what_is_in_them",
-            held: tables.iter().zip(&used).all(|((_, bytes), used)| used <= bytes),
+            passed: tables.iter().zip(&used).all(|((_, bytes), used)| used <= bytes),
             detail,
         }
     }
@@ -70,12 +70,12 @@ impl MapCache {
         checks.extend([
             Check {
                 name: "map_cache_within_its_size",
-                held: cached <= self.shape.capacity + self.beside,
+                passed: cached <= self.shape.capacity + self.beside,
                 detail: format!("{cached} lines of the map cached, of {} that fit", self.shape.capacity),
             },
             Check {
                 name: "clean_map_pages_equal_flash",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {} map pages differ from flash, and are not dirty", self.shape.pages),
             },
         ]);

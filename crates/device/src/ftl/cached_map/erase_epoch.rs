@@ -6,24 +6,24 @@ use crate::media::Media;
 
 /// A superblock from one erase to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::ftl) struct Life {
+pub(in crate::ftl) struct EraseEpoch {
     pub(in crate::ftl) superblock: u32,
     /// The number of its first program.
     opened: u64,
 }
 
-impl Life {
+impl EraseEpoch {
     /// What a superblock is in now; its first page was programmed.
-    pub(in crate::ftl) fn of(media: &Media, superblock: u32) -> Life {
+    pub(in crate::ftl) fn of(media: &Media, superblock: u32) -> EraseEpoch {
         let place = media.pool.superblocks.place(superblock, 0);
-        Life { superblock, opened: media.flash.oob.sequence(place.block, place.page) }
+        EraseEpoch { superblock, opened: media.flash.oob.sequence(place.block, place.page) }
     }
 
     /// Whether the superblock was not erased since.
-    pub(in crate::ftl) fn goes_on(self, media: &Media) -> bool {
-        media.pool.superblocks.is_whole(self.superblock) && Life::of(media, self.superblock) == self
+    pub(in crate::ftl) fn is_current(self, media: &Media) -> bool {
+        media.pool.superblocks.is_whole(self.superblock) && EraseEpoch::of(media, self.superblock) == self
     }
 }
 
 // When it was opened is on flash.
-saved!(Life: superblock);
+saved!(EraseEpoch: superblock);

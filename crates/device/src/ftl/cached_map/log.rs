@@ -216,12 +216,12 @@ impl MapCache {
         vec![
             Check {
                 name: "map_log_within_its_size",
-                held: entries.len() <= most as usize,
+                passed: entries.len() <= most as usize,
                 detail: format!("{} entries in the map log, of {most} that fit", entries.len()),
             },
             Check {
                 name: "map_log_equals_map",
-                held: cached == 0 && wrong == 0,
+                passed: cached == 0 && wrong == 0,
                 detail: format!("{wrong} entries of the map log differ from the map, {cached} are of cached map pages"),
             },
         ]

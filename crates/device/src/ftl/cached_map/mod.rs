@@ -68,7 +68,7 @@ use crate::slots::Slots;
 use crate::{DriveConfig, MapCacheStats, MapUser};
 
 pub(super) use blocks::quota;
-pub(super) use erase_epoch::Life;
+pub(super) use erase_epoch::EraseEpoch;
 pub(super) use geometry::Shape;
 pub(super) use log::LOG_ENTRY_BYTES;
 pub(super) use recovery::{Found, Logged};
@@ -141,9 +141,9 @@ pub(super) struct MapCache {
     /// are older.
     trimmed_since: BTreeMap<Lpn, u32>,
     /// Superblocks of a log of which all names were final when a change began that is on flash.
-    settled_logs: Vec<Life>,
+    settled_logs: Vec<EraseEpoch>,
     /// All such, also before, that were not erased since: to recovery they are data blocks already.
-    data_on_flash: Vec<Life>,
+    data_on_flash: Vec<EraseEpoch>,
     /// A page settled, and no waiter went on since.
     any_settled: bool,
     pub(super) counters: MapCacheStats,
@@ -193,12 +193,12 @@ impl MapCache {
     }
 
     /// To recovery a superblock of a log is a data block, and it is still one of the log.
-    pub(super) fn is_data_on_flash(&mut self, life: Life) {
-        self.data_on_flash.push(life);
+    pub(super) fn is_data_on_flash(&mut self, epoch: EraseEpoch) {
+        self.data_on_flash.push(epoch);
     }
 
     /// Superblocks of a log that may become data blocks: all that they hold has its final name, on flash.
-    pub(super) fn take_settled_logs(&mut self) -> Vec<Life> {
+    pub(super) fn take_settled_logs(&mut self) -> Vec<EraseEpoch> {
         std::mem::take(&mut self.settled_logs)
     }
 

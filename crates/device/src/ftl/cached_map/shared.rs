@@ -264,7 +264,7 @@ impl MapCache {
         let wrong = wrong.count();
         Some(Check {
             name: "shared_map_units_are_needed",
-            held: wrong == 0,
+            passed: wrong == 0,
             detail: format!("{wrong} of {} shared units are counted wrongly", self.shape.numbers()),
         })
     }

@@ -230,7 +230,7 @@ impl PageFtl {
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn.index());
             let mut source = UnitId::NONE;
-            self.keep_cells(media, write, unit, current);
+            self.keep_sector_data(media, write, unit, current);
             media.flash.oob.number_write(unit);
             if write.mask == 0 && frontier != Frontier::Log {
                 // The host did not write it now.
@@ -277,32 +277,32 @@ impl PageFtl {
         );
     }
 
-    fn keep_cells(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
-        let cell = media.flash.store.cell_bytes();
-        if cell == 0 {
+    fn keep_sector_data(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
+        let per_sector = media.flash.store.sector_data_bytes();
+        if per_sector == 0 {
             return;
         }
         if write.mask == self.full_mask {
-            media.flash.store.write(unit, write.cells);
+            media.flash.store.write(unit, write.sector_data);
             return;
         }
-        let mut cells = vec![0; media.flash.store.unit_cells()];
-        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut cells) {
+        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut sector_data) {
             media.flash.oob.poison(unit);
         }
-        for sector in 0..cells.len() / cell {
+        for sector in 0..sector_data.len() / per_sector {
             if write.mask >> sector & 1 != 0 {
-                let range = sector * cell..(sector + 1) * cell;
-                cells[range.clone()].copy_from_slice(&write.cells[range]);
+                let range = sector * per_sector..(sector + 1) * per_sector;
+                sector_data[range.clone()].copy_from_slice(&write.sector_data[range]);
             }
         }
         debug_assert!(
-            write.mask == 0 || cells.len() == write.cells.len(),
-            "a write to unit {} brings {} bytes of cells, not those of all sectors",
+            write.mask == 0 || sector_data.len() == write.sector_data.len(),
+            "a write to unit {} brings {} bytes, not those of all sectors",
             write.lpn,
-            write.cells.len()
+            write.sector_data.len()
         );
-        media.flash.store.write(unit, &cells);
+        media.flash.store.write(unit, &sector_data);
     }
 }
 
@@ -328,7 +328,7 @@ impl Ftl for PageFtl {
         let place = media.take_seen_page(group, frontier);
         if let [unit] = units
             && unit.mask == self.full_mask
-            && unit.cells.is_empty()
+            && unit.sector_data.is_empty()
             && self.units_per_page == 1
         {
             self.write_page(media, place, unit.lpn, frontier, cause, owner);
@@ -459,12 +459,12 @@ impl Ftl for PageFtl {
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
-                held: mapped == valid && valid == counted && mapped == self.mapped_units,
+                passed: mapped == valid && valid == counted && mapped == self.mapped_units,
                 detail: format!("{mapped} units mapped, {valid} valid, {counted} counted in blocks"),
             },
             Check {
                 name: "oob_owner_equals_map_entry",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {mapped} mapped units are owned by another LPN on flash"),
             },
         ]
