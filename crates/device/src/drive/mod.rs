@@ -44,7 +44,7 @@ use ssdlab_flash::{Contents, Lpn, Observer};
 use crate::buffer::WriteBuffer;
 use crate::command_sets::{Located, Rules};
 use crate::event_queue::EventQueue;
-use crate::ftl::{CommandsBeside, DESIGNS, Found, Ftl, PREFETCHED};
+use crate::ftl::{Commands, DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::{POLICIES as VICTIMS, VictimPolicy};
 use crate::interface::{Direction, Interface};
@@ -105,7 +105,7 @@ pub struct Drive {
     /// Where data is.
     ftl: Box<dyn Ftl>,
     /// Commands of a set that stand beside the mapping.
-    beside: Option<Box<dyn CommandsBeside>>,
+    beside: Option<Box<dyn Commands>>,
     gc: Gc,
     /// Which stream takes a unit, where a policy chooses it and not the host.
     placement: Option<Box<Placement>>,

@@ -79,7 +79,7 @@ impl Drive {
         controller.save_to(to)?;
         self.ftl.save(to)?;
         if let Some(beside) = &self.beside {
-            beside.save_to(to)?;
+            beside.save_state(to)?;
         }
         if let Some(placement) = &self.placement {
             placement.save_to(to)?;
@@ -103,7 +103,7 @@ impl Drive {
         drive.place_blocks(&controller)?;
         drive.ftl.restore(&mut drive.media, from)?;
         if let Some(beside) = &mut drive.beside {
-            beside.load_from(from)?;
+            beside.restore_state(from)?;
         }
         if let Some(placement) = &mut drive.placement {
             placement.load_from(from)?;

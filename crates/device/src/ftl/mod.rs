@@ -41,9 +41,7 @@ pub use drawing::{
     has_own_campaign, partial_write_cost,
 };
 
-pub(crate) use capabilities::{
-    AppendOnly, CachedMap, Commands, CommandsBeside, Compacts, IdleWork, OwnCollection, SteppedReads,
-};
+pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -163,6 +161,9 @@ pub(crate) struct Outcome {
     /// Words and bytes of the answer.
     pub(crate) words: Vec<u64>,
     pub(crate) bytes: Vec<u8>,
+    /// The drive starts the records of all trims so far, and `words` is how many programs these are. Without space for them it
+    /// executes the command again later, which must change nothing but then.
+    pub(crate) saves_trims: bool,
     /// The command waits until every record of trims is on flash.
     pub(crate) awaits_records: bool,
     /// The range is read or written as block I/O now.
@@ -178,6 +179,7 @@ impl Outcome {
             status,
             words: Vec::new(),
             bytes: Vec::new(),
+            saves_trims: false,
             awaits_records: false,
             block_io: false,
             write_through: false,
@@ -381,7 +383,7 @@ pub(crate) struct Make {
     /// Its commands and events beyond block I/O.
     pub(crate) commands: Option<&'static CommandSet>,
     /// Who executes these, where the mapping does not.
-    pub(crate) beside: fn(&DriveConfig) -> Option<Box<dyn CommandsBeside>>,
+    pub(crate) beside: fn(&DriveConfig) -> Option<Box<dyn Commands>>,
     /// Bytes that it takes in the simulator at most, whatever is written.
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
     /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.
