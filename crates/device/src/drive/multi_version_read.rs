@@ -5,6 +5,7 @@ use ssdlab_flash::{Cause, Lpn};
 use super::Drive;
 use crate::Status;
 use crate::ftl::VersionPart;
+use crate::media::Location;
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
@@ -57,25 +58,17 @@ impl Drive {
     /// Begins to read a version; false if that takes no time.
     fn read_version(&mut self, slot: u32, part: VersionPart) -> bool {
         let VersionRead { command, .. } = self.reads.versions[slot];
-        let place = self.media.place_of_page(part.ppn);
-        let mut from = place;
-        if !self.media.flash.blocks.readable(part.ppn) {
-            // Its program failed: it was still in RAM.
-            return false;
-        }
-        if !self.media.flash.is_written(place.block, place.page) {
-            let Some(program) = self.media.flash.find_program(place.block, place.page) else { return false };
-            let Some(source) = self.media.flash.copyback_source(program) else {
-                if self.media.flash.waits(program) {
-                    // In RAM when it has been built; what is older need not wait for that.
-                    self.commands[command].remaining += 1;
-                    let units = u64::from(part.sectors != 0);
-                    self.waiting.for_programs.entry(program).or_default().push((command, units));
-                }
+        let from = match self.media.locate(part.ppn) {
+            Location::InRam => return false,
+            Location::Building(program) => {
+                // What is older need not wait for that.
+                self.commands[command].remaining += 1;
+                let units = u64::from(part.sectors != 0);
+                self.waiting.for_programs.entry(program).or_default().push((command, units));
                 return false;
-            };
-            from = self.media.place_of_page(source);
-        }
+            }
+            Location::OnFlash(page) => self.media.place_of_page(page),
+        };
         if !self.media.flash.timed() {
             if self.media.read_now(from, Cause::Host) {
                 self.commands[command].status = Status::UncorrectableRead;

@@ -9,7 +9,7 @@ use super::stripe_read::Rebuild;
 use super::{Drive, Timer};
 use crate::Status;
 use crate::ftl::{Found, Waiter};
-use crate::media::Place;
+use crate::media::{Location, Place};
 use crate::seeded::{Bug, seeded};
 use crate::slots::Slots;
 use crate::token::Owner;
@@ -164,17 +164,18 @@ impl Drive {
     /// What a copyback moves is in the chips alone, and is read where it comes from.
     #[inline(never)]
     fn read_in_flight(&mut self, command: u32, place: Place, sectors: u32) {
-        let Some(program) = self.media.flash.find_program(place.block, place.page) else {
-            return;
-        };
-        if let Some(source) = self.media.flash.copyback_source(program) {
-            let from = self.media.place_of_page(source);
-            self.commands[command].remaining += 1;
-            self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
-        } else if self.media.flash.waits(program) {
-            let units = self.units_read_of(command, place);
-            self.commands[command].remaining += 1;
-            self.waiting.for_programs.entry(program).or_default().push((command, units));
+        match self.media.locate_in_flight(place) {
+            Location::InRam => {}
+            Location::OnFlash(source) => {
+                let from = self.media.place_of_page(source);
+                self.commands[command].remaining += 1;
+                self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
+            }
+            Location::Building(program) => {
+                let units = self.units_read_of(command, place);
+                self.commands[command].remaining += 1;
+                self.waiting.for_programs.entry(program).or_default().push((command, units));
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use super::allocator::Allocator;
 use super::durable_trims::DurableTrims;
 use super::oob_recovery::OnePlace;
 use super::trims::TrimState;
-use super::whole_pages::{self, Page, is_on_flash};
+use super::whole_pages::{self, Page};
 use super::{Found, Ftl, NoSpace, Relocated, TrimTarget, UnitWrite, full_mask};
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -241,7 +241,7 @@ impl<M: PageMapping> Ftl for M {
 
     fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
         let old = self.lookup(lpn);
-        if mask != self.common().full_mask && old != UnitId::NONE && is_on_flash(media, media.page_of(old)) {
+        if mask != self.common().full_mask && old != UnitId::NONE && media.is_on_flash(media.page_of(old)) {
             return Some(media.flash.die_of(media.block_of(old)));
         }
         self.common().allocator.next_die(media, lpn)

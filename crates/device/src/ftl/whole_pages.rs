@@ -3,7 +3,7 @@
 use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use super::{UnitWrite, full_mask};
-use crate::media::{Frontier, Media, Place, Programming};
+use crate::media::{Frontier, Media, Place, Programming, Source};
 use crate::token::Owner;
 
 /// A page to be programmed.
@@ -28,22 +28,6 @@ impl Page<'_> {
         pins: &[],
         frontier: Frontier::Host(0),
     };
-}
-
-/// Where the data of a page that is written again comes from.
-enum Source {
-    /// It is in the controller's RAM.
-    Here,
-    /// It is there when this operation has ended.
-    After(OpId),
-    /// It could not be read.
-    Lost,
-}
-
-/// Whether a page is on flash and can be read.
-pub(super) fn is_on_flash(media: &Media, page: Ppn) -> bool {
-    let Place { block, page: offset } = media.place_of_page(page);
-    media.flash.is_written(block, offset) && media.flash.blocks.readable(page)
 }
 
 /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
@@ -105,35 +89,12 @@ pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
 /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`. Where it is `at_risk`, a read that
 /// fails loses it.
 fn fetch(media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause, at_risk: bool) -> OpId {
-    match source_of(media, source, bytes, cause) {
-        Source::Here => NONE,
-        Source::After(op) => op,
-        Source::Lost => {
-            if at_risk {
-                media.flash.lose(unit);
-            }
-            NONE
-        }
+    match media.fetch(source, bytes, cause) {
+        Source::After { op, .. } => return op,
+        Source::Read { failed: true } if at_risk => media.flash.lose(unit),
+        Source::Here | Source::Read { .. } => {}
     }
-}
-
-fn source_of(media: &mut Media, source: Ppn, bytes: u32, cause: Cause) -> Source {
-    let place = media.place_of_page(source);
-    if !media.flash.blocks.readable(source) {
-        // Its program failed and it is still in RAM.
-        return Source::Here;
-    }
-    if media.flash.is_written(place.block, place.page) {
-        if media.flash.timed() {
-            return Source::After(media.read(place, bytes, cause, Owner::None));
-        }
-        return if media.read_now(place, cause) { Source::Lost } else { Source::Here };
-    }
-    match media.flash.find_program(place.block, place.page) {
-        // Still in RAM, but its own read has to end first.
-        Some(program) if media.flash.waits(program) => Source::After(media.flash.last_waiter(program)),
-        _ => Source::Here,
-    }
+    NONE
 }
 
 /// Starts the program of a page whose data is there when `after` has ended.

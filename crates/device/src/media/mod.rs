@@ -9,6 +9,7 @@
 //! - `own_blocks.rs`: blocks of a design without frontiers.
 //! - `program.rs`: programs, and those of a row.
 //! - `read.rs`: reads, and what is lost with one.
+//! - `source.rs`: where the data of a page is.
 //! - `pins.rs`: blocks that may not be erased yet.
 //! - `parity.rs`: stripes.
 
@@ -20,6 +21,7 @@ mod parity;
 mod pins;
 mod program;
 mod read;
+mod source;
 mod space;
 
 use std::collections::VecDeque;
@@ -41,6 +43,7 @@ use crate::{DriveConfig, Options, Parity};
 pub(crate) use frontier::Frontier;
 pub(crate) use parity::replace_sector_data;
 pub(crate) use program::{FailedProgram, Programming};
+pub(crate) use source::{Location, Source};
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

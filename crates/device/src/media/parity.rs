@@ -32,7 +32,7 @@ use crate::token::Owner;
 
 /// Where the controller has a page of a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum StripePage {
     /// It can be read.
     OnFlash,
     /// Its program has not ended.
@@ -295,32 +295,36 @@ impl Media {
         superblock != NONE
             && self.pool.superblocks.is_whole(superblock)
             && self.flash.is_written(place.block, place.page)
-            && self.pool.superblocks.bound_to(place).all(|other| self.source_of(superblock, other) != Source::Nowhere)
+            && self
+                .pool
+                .superblocks
+                .bound_to(place)
+                .all(|other| self.stripe_page(superblock, other) != StripePage::Nowhere)
     }
 
     /// Where the controller has a page of a stripe.
-    fn source_of(&self, superblock: u32, place: Place) -> Source {
+    fn stripe_page(&self, superblock: u32, place: Place) -> StripePage {
         let filler = || self.flash.oob.lpn(self.unit_at(place)) == Lpn::FILLER;
         if self.flash.is_written(place.block, place.page) {
             let kept = self.flash.blocks.readable(self.ppn_at(place)) && !filler();
-            return if kept { Source::OnFlash } else { Source::Nowhere };
+            return if kept { StripePage::OnFlash } else { StripePage::Nowhere };
         }
         if self.flash.find_program(place.block, place.page).is_some() {
-            return if filler() { Source::Nowhere } else { Source::InRam };
+            return if filler() { StripePage::Nowhere } else { StripePage::InRam };
         }
         // It is still to come, and so is the parity, which is in RAM as far as it goes.
         let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) else {
-            return Source::Nowhere;
+            return StripePage::Nowhere;
         };
         let fills = self.skipped_pages[slot].contains(&(place, Role::Filler));
-        if fills { Source::Nowhere } else { Source::ToCome }
+        if fills { StripePage::Nowhere } else { StripePage::ToCome }
     }
 
     /// What is on flash of the rest of a page's stripe.
     fn on_flash(&self, place: Place) -> Vec<Place> {
         let superblock = self.pool.superblocks.of(place.block);
         let others = self.pool.superblocks.bound_to(place);
-        others.filter(|other| self.source_of(superblock, *other) == Source::OnFlash).collect()
+        others.filter(|other| self.stripe_page(superblock, *other) == StripePage::OnFlash).collect()
     }
 
     /// Starts the reads of the rest of a stripe, as far as that is not in RAM, for `owner`; returns how many.
@@ -361,7 +365,7 @@ impl Media {
     /// Whether the XOR of a page's stripe is in RAM: its parity was not given out yet.
     pub(crate) fn has_parity_in_ram(&self, place: Place) -> bool {
         let superblock = self.pool.superblocks.of(place.block);
-        self.pool.superblocks.bound_to(place).any(|other| self.source_of(superblock, other) == Source::ToCome)
+        self.pool.superblocks.bound_to(place).any(|other| self.stripe_page(superblock, other) == StripePage::ToCome)
     }
 
     /// The rest of a page's stripe was read: what it gives is what the page holds, and what `waiting` and the programs behind

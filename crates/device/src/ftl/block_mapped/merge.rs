@@ -6,7 +6,7 @@ use ssdlab_flash::{BlockId, Cause, Lpn, NONE, Ppn};
 use super::header::{Header, bits};
 use super::{BlockFtl, DataBlock};
 use crate::block_pool::BlockState;
-use crate::ftl::whole_pages::{self, Page, is_on_flash};
+use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{NoSpace, UnitWrite};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
@@ -51,16 +51,16 @@ impl BlockFtl {
         let before = Some(old.block).filter(|block| *block != BlockId::NONE);
         let before = before.and_then(|block| Header::of(media, block, self.data_pages));
         // While its header is not on flash the old block has nothing that would be found: what it inherits counts instead.
-        let is_found = old.block != BlockId::NONE && is_on_flash(media, self.first_page(old.block));
+        let is_found = old.block != BlockId::NONE && media.is_on_flash(self.first_page(old.block));
         let inherits = |offset: u32| {
             let source = sources.get(offset as usize).copied().unwrap_or(Ppn::NONE);
             if seeded(Bug::HeaderForgetsTrims) && source == Ppn::NONE {
                 return is_found && offset < old.pages;
             }
             source != Ppn::NONE
-                && (is_found && is_on_flash(media, source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
+                && (is_found && media.is_on_flash(source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
         };
-        let all_found = is_found && sources.iter().all(|source| *source == Ppn::NONE || is_on_flash(media, *source));
+        let all_found = is_found && sources.iter().all(|source| *source == Ppn::NONE || media.is_on_flash(*source));
         let split = self.splits.get(&logical);
         let mut left: Vec<BlockId> = split.map_or_else(Vec::new, |split| split.older.clone());
         left.extend(Some(old.block).filter(|block| *block != BlockId::NONE));

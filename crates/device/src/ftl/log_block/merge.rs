@@ -13,7 +13,7 @@ use super::header::{Header, Role, bits};
 use super::{DataBlock, LogBlockFtl};
 use crate::block_pool::BlockState;
 use crate::ftl::NoSpace;
-use crate::ftl::whole_pages::{self, Page, is_on_flash};
+use crate::ftl::whole_pages::{self, Page};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
@@ -146,7 +146,7 @@ impl LogBlockFtl {
         let source_of = |lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { Ppn::NONE };
         let sources: Vec<Ppn> = Lpn::each(first..first + within).map(source_of).collect();
         let pages = sources.iter().rposition(|source| *source != Ppn::NONE).map_or(0, |last| last as u32 + 1);
-        let all_on_flash = sources.iter().all(|source| *source == Ppn::NONE || is_on_flash(media, *source));
+        let all_on_flash = sources.iter().all(|source| *source == Ppn::NONE || media.is_on_flash(*source));
         let holds = |offset: u32| sources.get(offset as usize).is_some_and(|source| *source != Ppn::NONE);
         let is_copy = why.is_copy && all_on_flash && !self.trimmed.contains(&logical);
         let is_copy = is_copy && self.is_recoverable(media, logical);
@@ -209,7 +209,7 @@ impl LogBlockFtl {
     /// Whether recovery would find the header of a logical block's data block, and what that says of trims.
     fn is_recoverable(&self, media: &Media, logical: u32) -> bool {
         let data_block = self.data_blocks[logical as usize].block;
-        data_block == BlockId::NONE || is_on_flash(media, self.first_page(data_block))
+        data_block == BlockId::NONE || media.is_on_flash(self.first_page(data_block))
     }
 
     /// Blocks that a logical block is in, its data block first.

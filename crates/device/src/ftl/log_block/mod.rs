@@ -38,7 +38,7 @@ use self::header::{Header, Role};
 use self::merge::Why;
 use crate::block_pool::BlockState;
 use crate::ftl::block_mapping_limits;
-use crate::ftl::whole_pages::{self, Page, is_on_flash};
+use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{
     Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
 };
@@ -349,7 +349,7 @@ impl LogBlockFtl {
     /// Drops revived LPNs whose page is on flash, or that hold nothing again.
     fn forget_settled(&mut self, media: &Media) {
         let mut revived = std::mem::take(&mut self.revived);
-        revived.retain(|lpn, _| self.is_mapped(*lpn) && !is_on_flash(media, self.page_of(*lpn)));
+        revived.retain(|lpn, _| self.is_mapped(*lpn) && !media.is_on_flash(self.page_of(*lpn)));
         self.revived = revived;
     }
 

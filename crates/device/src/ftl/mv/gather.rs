@@ -9,9 +9,8 @@ use ssdlab_flash::{Cause, Lpn, OpId, Ppn, UnitId};
 use super::MvFtl;
 use super::layout::{self, Version};
 use crate::ftl::{UnitWrite, VersionPart};
-use crate::media::Media;
+use crate::media::{Media, Source};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
 
 /// One version of a chain, and the sectors that are taken from it.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +30,6 @@ pub(super) struct Sources {
     pub(super) lost: bool,
     /// Reads started.
     pub(super) reads: u64,
-}
-
-/// Where a version's data is.
-enum Source {
-    /// In the controller's RAM.
-    Here,
-    /// There when the operation has ended, taken from a page.
-    Awaited { op: OpId, from: Ppn, read: bool },
-    /// It was read without time.
-    Read { failed: bool },
 }
 
 impl MvFtl {
@@ -105,14 +94,15 @@ impl MvFtl {
                 continue;
             }
             pages.push(part.ppn);
-            match self.source_of(media, part.ppn, bytes, cause) {
+            debug_assert!(self.is_valid(part.ppn), "page {} is brought together, and is not current", part.ppn);
+            match media.fetch(part.ppn, bytes, cause) {
                 Source::Here => sources.lost |= needed && poisoned,
                 Source::Read { failed } => {
                     sources.reads += 1;
                     sources.lost |= needed && (failed || poisoned);
                 }
-                Source::Awaited { op, from, read } => {
-                    sources.reads += u64::from(read);
+                Source::After { op, from, is_read } => {
+                    sources.reads += u64::from(is_read);
                     if !sources.after.contains(&op) {
                         sources.after.push(op);
                     }
@@ -129,42 +119,16 @@ impl MvFtl {
     /// Starts the read that a program of one page and all that is current in it waits for.
     pub(super) fn collect_page(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Sources {
         let mut sources = Sources::default();
-        match self.source_of(media, ppn, bytes, cause) {
+        debug_assert!(self.is_valid(ppn), "page {ppn} is moved, and is not current");
+        match media.fetch(ppn, bytes, cause) {
             Source::Here => {}
             Source::Read { failed } => sources.lost = failed,
-            Source::Awaited { op, from, .. } => {
+            Source::After { op, from, .. } => {
                 sources.after.push(op);
                 sources.taken.push(from.sole_unit());
             }
         }
         sources
-    }
-
-    fn source_of(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Source {
-        debug_assert!(self.is_valid(ppn), "page {ppn} is brought together with others, and is not current");
-        let place = media.place_of_page(ppn);
-        if !media.flash.blocks.readable(ppn) {
-            // Its program failed and it is still in RAM.
-            return Source::Here;
-        }
-        if media.flash.is_written(place.block, place.page) {
-            if media.flash.timed() {
-                let op = media.read(place, bytes, cause, Owner::None);
-                return Source::Awaited { op, from: ppn, read: true };
-            }
-            return Source::Read { failed: media.read_now(place, cause) };
-        }
-        let Some(program) = media.flash.find_program(place.block, place.page) else { return Source::Here };
-        if let Some(source) = media.flash.copyback_source(program) {
-            // On its way inside the chips: only the page it comes from can be read.
-            let op = media.read(media.place_of_page(source), bytes, cause, Owner::None);
-            return Source::Awaited { op, from: source, read: true };
-        }
-        if media.flash.waits(program) {
-            // Still in RAM, but its own reads have to end first.
-            return Source::Awaited { op: media.flash.last_waiter(program), from: ppn, read: false };
-        }
-        Source::Here
     }
 
     /// The data of a whole logical page: what `write` brings over what `parts` hold, zeroes where nothing does. False if
