@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("{}", table::render(&result));
     for check in result.devices.iter().flat_map(|device| &device.checks) {
-        assert!(check.held, "{}: {}", check.name, check.detail);
+        assert!(check.passed, "{}: {}", check.name, check.detail);
     }
     Ok(())
 }

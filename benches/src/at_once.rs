@@ -2,7 +2,7 @@
 
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_base::{CommandSet, Nanos, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 use ssdlab_host::{
     Administration, Again, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic,
@@ -35,7 +35,7 @@ impl BlockDevice for AtOnce {
         self.log_sectors
     }
 
-    fn cell_bytes(&self) -> usize {
+    fn sector_data_bytes(&self) -> usize {
         0
     }
 

@@ -102,9 +102,9 @@ def device(name, index=0, channels=4, dies=8, timed=True, intervals=200, complet
         },
         "host": {"misaligned_requests": 17, "failed_requests": 0, "unmapped_sectors_read": 0, "trimmed_mapped_sectors": 9000, "padding_bytes": 65536},
         "checks": [
-            {"name": "requests_generated_equal_completed", "held": True, "detail": "1,001,288 generated, 1,001,288 completed."},
-            {"name": "valid_pages_equal_mapped_pages", "held": not broken, "detail": f"1,835,008 pages are valid and {1_835_008 + broken} are mapped."},
-            {"name": "programs_equal_sum_over_causes", "held": True, "detail": "1,640,000 programs."},
+            {"name": "requests_generated_equal_completed", "passed": True, "detail": "1,001,288 generated, 1,001,288 completed."},
+            {"name": "valid_pages_equal_mapped_pages", "passed": not broken, "detail": f"1,835,008 pages are valid and {1_835_008 + broken} are mapped."},
+            {"name": "programs_equal_sum_over_causes", "passed": True, "detail": "1,640,000 programs."},
         ],
         "warnings": ["Steady state was not reached: the last two windows differ by 3 %."] if index % 3 == 1 else [],
         "configuration": {"name": name, "flash": {"channels": channels, "page_size": "4k"}, "gc": {"victim": "greedy"}},

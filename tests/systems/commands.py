@@ -115,7 +115,7 @@ def judge(step, done):
         failed = done.result().get("failed")
         if failed:
             return Finding(step, "torture", failed["message"], done)
-        checks = [check for device in done.result()["devices"] for check in device["checks"] if not check["held"]]
+        checks = [check for device in done.result()["devices"] for check in device["checks"] if not check["passed"]]
         if checks:
             return Finding(step, "invariant", f"{checks[0]['name']}: {checks[0]['detail']}", done)
     except (ValueError, KeyError, TypeError):

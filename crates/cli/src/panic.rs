@@ -28,7 +28,7 @@ fn report(info: &PanicHookInfo<'_>) {
         payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let message = message.unwrap_or("no message");
     let place = info.location().map_or_else(String::new, |location| format!(" at {location}"));
-    stderr::say(told(message, &place));
+    stderr::say(describe(message, &place));
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
         stderr::say(trace);
@@ -36,7 +36,7 @@ fn report(info: &PanicHookInfo<'_>) {
 }
 
 /// What is said of a panic at a place.
-fn told(message: &str, place: &str) -> String {
+fn describe(message: &str, place: &str) -> String {
     let (whose, hint) = if message.contains(BROKEN_CONTRACT) {
         (String::new(), "docs/adding-a-design.md says what a policy may do")
     } else {
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn a_policy_that_breaks_its_contract_is_no_bug_to_report() {
-        let ours = told("block 3 is pinned", " at pool.rs:1:2");
+        let ours = describe("block 3 is pinned", " at pool.rs:1:2");
         assert!(ours.starts_with("error: this is a bug in ssdlab ") && ours.contains("please report it"), "{ours}");
         let message = format!("the victim policy mine {BROKEN_CONTRACT}VictimPolicy::choose: it returned block 9");
-        let theirs = told(&message, " at choice.rs:1:2");
+        let theirs = describe(&message, " at choice.rs:1:2");
         assert!(
             theirs.starts_with("error: the victim policy mine broke the contract of VictimPolicy::choose"),
             "{theirs}"

@@ -122,7 +122,7 @@ pub(crate) fn states(segments: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn told() -> Value {
+    fn report() -> Value {
         json!({ "format": 1, "drives": [{
             "drive": "a.0", "set": "segments", "refused": { "overwrite": 0, "gap": 3 },
             "segments": {
@@ -138,23 +138,23 @@ mod tests {
 
     #[test]
     fn a_summary_lists_no_segment_and_a_selection_a_line_each() {
-        let summary = shown(told(), &Selection::default(), false).expect("a summary");
+        let summary = shown(report(), &Selection::default(), false).expect("a summary");
         assert_eq!(
             summary,
             "a.0: 8 segments of 4096 bytes, write unit 512 bytes\n  free 4, open 1, full 3, closed 0\n  refused: gap 3"
         );
         let lines = |selection: &Selection| -> Vec<String> {
-            let text = shown(told(), selection, false).expect("a list");
+            let text = shown(report(), selection, false).expect("a list");
             text.lines().skip(4).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
         };
         let by_range = Selection { range: Some(1..=4), ..Selection::default() };
         assert_eq!(lines(&by_range), ["1 full 4096", "2 full 4096", "3 open 512", "4 free 0"]);
         let by_state = Selection { states: vec![SegmentState::Open, SegmentState::Free], ..by_range };
         assert_eq!(lines(&by_state), ["3 open 512", "4 free 0"]);
-        let json: Value = serde_json::from_str(&shown(told(), &by_state, true).expect("JSON")).expect("JSON");
+        let json: Value = serde_json::from_str(&shown(report(), &by_state, true).expect("JSON")).expect("JSON");
         let runs = &json["drives"][0]["segments"]["runs"];
         assert_eq!(runs[1], json!({ "first": 4, "count": 1, "state": "free", "written": 0 }), "{runs}");
-        assert_eq!(shown(told(), &Selection::default(), true).expect("JSON"), told().to_string(), "all of them");
+        assert_eq!(shown(report(), &Selection::default(), true).expect("JSON"), report().to_string(), "all of them");
     }
 
     #[test]
@@ -163,9 +163,9 @@ mod tests {
             let failure = shown(told, &selection, false).expect_err("refused");
             (failure.status(), failure.to_string())
         };
-        let (status, said) = refused(Selection { range: Some(0..=8), ..Selection::default() }, told());
+        let (status, said) = refused(Selection { range: Some(0..=8), ..Selection::default() }, report());
         assert!(status == 2 && said.contains("--range 0-8: a.0 has the segments 0 to 7"), "{said}");
-        let (status, said) = refused(Selection { drive: Some("b".to_string()), ..Selection::default() }, told());
+        let (status, said) = refused(Selection { drive: Some("b".to_string()), ..Selection::default() }, report());
         assert!(status == 2 && said.contains("--drive b: expected a.0"), "{said}");
         let (status, said) = refused(Selection::default(), json!({ "format": 1, "drives": [] }));
         assert!(status == 2 && said.contains("no drive with segments"), "{said}");

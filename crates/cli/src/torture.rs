@@ -124,7 +124,7 @@ impl WithCase for Replay<'_> {
         } else {
             stdout::print(|to| match &found {
                 Ok(()) => writeln!(to, "{} steps, {} power cuts: nothing found", case.steps.len(), totals.cuts),
-                Err(finding) => writeln!(to, "{}", case.told(finding)),
+                Err(finding) => writeln!(to, "{}", case.describe(finding)),
             })?;
         }
         Ok(if found.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -379,7 +379,7 @@ fn report<S: Subject>(
                 writeln!(to, "repeat it with\n  {command}")?;
             }
             writeln!(to, "\nshrunk to {} steps in {} tries:", shrunk.case.steps.len(), shrunk.tries)?;
-            writeln!(to, "{}", shrunk.case.told(&shrunk.finding))?;
+            writeln!(to, "{}", shrunk.case.describe(&shrunk.finding))?;
             if saved.is_ok() {
                 writeln!(to, "repeat that with\n  ssdlab torture --replay {}", path.display())?;
             }

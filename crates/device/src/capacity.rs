@@ -5,7 +5,9 @@ use ssdlab_base::SECTOR_BYTES;
 use ssdlab_base::command_sets::zoned::ZoneShape;
 
 use crate::ftl::DESIGNS;
-use crate::{Allocation, DriveConfig, DriveError, InterfaceKind, Parity, SATA_QUEUE_DEPTH, Spare, Superblock};
+use crate::{
+    Allocation, DriveConfig, DriveError, InterfaceKind, OverProvisioning, Parity, SATA_QUEUE_DEPTH, Superblock,
+};
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
 const MAX_UNIT_BYTES: u32 = 32 << 10;
@@ -289,9 +291,9 @@ impl DriveConfig {
     }
 
     /// The nominal and the effective over-provisioning, where the design has `data_bytes` for the user's data.
-    pub(crate) fn spare(&self, data_bytes: f64) -> Spare {
+    pub(crate) fn over_provisioning(&self, data_bytes: f64) -> OverProvisioning {
         let user = self.user_bytes as f64;
         let all = self.flash.geometry.bytes() as f64;
-        Spare { nominal: (all - user) / user, effective: (data_bytes - user) / user }
+        OverProvisioning { nominal: (all - user) / user, effective: (data_bytes - user) / user }
     }
 }

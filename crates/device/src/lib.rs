@@ -8,6 +8,7 @@ mod buffer;
 mod capacity;
 mod command_sets;
 mod config;
+pub mod critical_path;
 pub mod description;
 mod drive;
 mod event_queue;
@@ -19,7 +20,6 @@ mod interface;
 mod map_stats;
 mod media;
 pub mod pacing;
-pub mod path;
 mod placement;
 mod recovery_reads;
 mod registry;
@@ -40,7 +40,7 @@ pub use config::{
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
-    CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, stamp_cell,
+    CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, sector_stamp,
 };
 pub use ftl::{
     design_commands, design_with, draw_design, draw_user_units, draw_zone_limits, drawn_designs, handful_for_design,
@@ -52,4 +52,4 @@ pub use placement::{PlacementPolicy, WrittenUnit};
 pub use registry::{
     Entry, MakePolicy, RegisterError, Registered, register_buffer, register_placement, register_victim, registered,
 };
-pub use stats::{BufferCounters, Check, Completion, Counters, Spare, Status, Utilization, Wear};
+pub use stats::{BufferCounters, Check, Completion, Counters, OverProvisioning, Status, Utilization, Wear};

@@ -230,7 +230,7 @@ impl BufferCounters {
 
 /// How much of the flash is spare.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spare {
+pub struct OverProvisioning {
     /// (physical - user) / user.
     pub nominal: f64,
     /// (physical - user) / user, without what GC's reserve, the open blocks and bad blocks take of the physical space.
@@ -242,8 +242,8 @@ pub struct Spare {
 pub struct Check {
     /// A stable key, such as `valid_pages_equal_mapped_pages`.
     pub name: &'static str,
-    /// Whether it held.
-    pub held: bool,
+    /// Whether it holds.
+    pub passed: bool,
     /// The numbers, as a sentence.
     pub detail: String,
 }

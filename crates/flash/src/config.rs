@@ -140,7 +140,7 @@ pub enum Contents {
 
 impl Contents {
     /// Bytes kept for a sector: 0, 8 or 512.
-    pub const fn cell_bytes(self) -> usize {
+    pub const fn sector_data_bytes(self) -> usize {
         match self {
             Contents::Nothing => 0,
             Contents::Stamps => 8,

@@ -10,8 +10,8 @@ use crate::{BlockId, Contents, Geometry, Lpn, Ppn, UnitId};
 
 /// What the mapping units hold, addressed by physical unit: in memory, or in the files of an [`Image`].
 pub struct Store {
-    cell: usize,
-    unit_cells: usize,
+    per_sector: usize,
+    unit_data_bytes: usize,
     kept: Kept,
 }
 
@@ -22,32 +22,32 @@ enum Kept {
 
 impl Store {
     pub(crate) fn new(geometry: &Geometry, units_per_page: u32, contents: Contents) -> Store {
-        let cell = contents.cell_bytes();
-        let unit_cells = (geometry.page_bytes / units_per_page) as usize / 512 * cell;
+        let per_sector = contents.sector_data_bytes();
+        let unit_data_bytes = (geometry.page_bytes / units_per_page) as usize / 512 * per_sector;
         let units = geometry.pages() as usize * units_per_page as usize;
-        Store { cell, unit_cells, kept: Kept::Memory(HugeArray::new(units * unit_cells)) }
+        Store { per_sector, unit_data_bytes, kept: Kept::Memory(HugeArray::new(units * unit_data_bytes)) }
     }
 
     /// Bytes that [`Store::new`] takes.
     pub(crate) fn simulator_bytes(geometry: &Geometry, contents: Contents) -> u64 {
-        HugeArray::<u8>::bytes_of(geometry.bytes() / 512 * contents.cell_bytes() as u64)
+        HugeArray::<u8>::bytes_of(geometry.bytes() / 512 * contents.sector_data_bytes() as u64)
     }
 
     pub(crate) fn on_image(geometry: &Geometry, units_per_page: u32, image: Image) -> Store {
-        let unit_cells = (geometry.page_bytes / units_per_page) as usize;
-        Store { cell: Contents::Bytes.cell_bytes(), unit_cells, kept: Kept::Image(Box::new(image)) }
+        let unit_data_bytes = (geometry.page_bytes / units_per_page) as usize;
+        Store { per_sector: Contents::Bytes.sector_data_bytes(), unit_data_bytes, kept: Kept::Image(Box::new(image)) }
     }
 
     /// Bytes kept a sector; 0 when nothing is kept.
     #[inline]
-    pub const fn cell_bytes(&self) -> usize {
-        self.cell
+    pub const fn sector_data_bytes(&self) -> usize {
+        self.per_sector
     }
 
     /// Bytes kept a unit.
     #[inline]
-    pub const fn unit_cells(&self) -> usize {
-        self.unit_cells
+    pub const fn unit_data_bytes(&self) -> usize {
+        self.unit_data_bytes
     }
 
     /// The image that keeps the contents, if one does.
@@ -68,36 +68,36 @@ impl Store {
         }
     }
 
-    /// Copies the cells of a unit's sectors out, from sector `first` of it on, as many as `cells` takes. False if what
-    /// is kept is damaged: the cells mean nothing then.
+    /// Copies the data of a unit's sectors out, from sector `first` of it on, as many as `sector_data` takes. False if what
+    /// is kept is damaged: the data means nothing then.
     #[must_use]
-    pub fn read(&self, unit: UnitId, first: u64, cells: &mut [u8]) -> bool {
+    pub fn read(&self, unit: UnitId, first: u64, sector_data: &mut [u8]) -> bool {
         debug_assert!(
-            first as usize * self.cell + cells.len() <= self.unit_cells,
+            first as usize * self.per_sector + sector_data.len() <= self.unit_data_bytes,
             "{} bytes from sector {first} of unit {unit} on, which has {}",
-            cells.len(),
-            self.unit_cells
+            sector_data.len(),
+            self.unit_data_bytes
         );
-        let from = first as usize * self.cell;
+        let from = first as usize * self.per_sector;
         match &self.kept {
             Kept::Memory(kept) => {
-                let start = unit.index() * self.unit_cells + from;
-                cells.copy_from_slice(&kept.as_slice()[start..start + cells.len()]);
+                let start = unit.index() * self.unit_data_bytes + from;
+                sector_data.copy_from_slice(&kept.as_slice()[start..start + sector_data.len()]);
                 true
             }
-            Kept::Image(image) => image.read(unit, from, cells),
+            Kept::Image(image) => image.read(unit, from, sector_data),
         }
     }
 
-    /// Binds cells to all sectors of a unit, whose program is still to end.
-    pub fn write(&mut self, unit: UnitId, cells: &[u8]) {
-        assert_eq!(cells.len(), self.unit_cells, "all of unit {unit} is written at once");
+    /// Binds data to all sectors of a unit, whose program is still to end.
+    pub fn write(&mut self, unit: UnitId, sector_data: &[u8]) {
+        assert_eq!(sector_data.len(), self.unit_data_bytes, "all of unit {unit} is written at once");
         match &mut self.kept {
             Kept::Memory(kept) => {
-                let start = unit.index() * self.unit_cells;
-                kept.as_mut_slice()[start..start + self.unit_cells].copy_from_slice(cells);
+                let start = unit.index() * self.unit_data_bytes;
+                kept.as_mut_slice()[start..start + self.unit_data_bytes].copy_from_slice(sector_data);
             }
-            Kept::Image(image) => image.write(unit, cells),
+            Kept::Image(image) => image.write(unit, sector_data),
         }
     }
 
@@ -105,11 +105,11 @@ impl Store {
     #[must_use]
     pub fn copy(&mut self, from: UnitId, to: UnitId) -> bool {
         debug_assert_ne!(from, to, "a unit goes to another place");
-        let cells = self.unit_cells;
+        let bytes = self.unit_data_bytes;
         match &mut self.kept {
             Kept::Memory(kept) => {
-                let start = from.index() * cells;
-                kept.as_mut_slice().copy_within(start..start + cells, to.index() * cells);
+                let start = from.index() * bytes;
+                kept.as_mut_slice().copy_within(start..start + bytes, to.index() * bytes);
                 true
             }
             Kept::Image(image) => image.copy(from, to),

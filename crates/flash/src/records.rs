@@ -15,7 +15,7 @@ pub(crate) type Words = Box<[u64]>;
 
 /// What a unit has.
 #[derive(Clone, Debug, PartialEq)]
-enum Held {
+enum UnitWords {
     Words(Words),
     /// Those of another unit, but for some: where, and what is there.
     HandedOn {
@@ -28,7 +28,7 @@ enum Held {
 #[derive(Debug)]
 pub(crate) struct Records {
     units_per_block: u32,
-    blocks: FxHashMap<u32, FxHashMap<UnitId, Held>>,
+    blocks: FxHashMap<u32, FxHashMap<UnitId, UnitWords>>,
     len: usize,
     /// Units that handed their words on: those whose successor is in flight, and few others.
     handed_on: BTreeSet<UnitId>,
@@ -50,24 +50,24 @@ impl Records {
     }
 
     #[inline]
-    fn held(&self, unit: UnitId) -> Option<&Held> {
+    fn find(&self, unit: UnitId) -> Option<&UnitWords> {
         self.blocks.get(&(unit.0 / self.units_per_block))?.get(&unit)
     }
 
     /// The words of a unit that has not handed them on.
     #[inline]
     pub(crate) fn get(&self, unit: UnitId) -> Option<&[u64]> {
-        match self.held(unit)? {
-            Held::Words(words) => Some(words),
-            Held::HandedOn { to, .. } => panic!("the words of unit {unit} are asked for, and {to} has them"),
+        match self.find(unit)? {
+            UnitWords::Words(words) => Some(words),
+            UnitWords::HandedOn { to, .. } => panic!("the words of unit {unit} are asked for, and {to} has them"),
         }
     }
 
     /// The words of a unit, put together if it handed them on.
     fn whole(&self, unit: UnitId) -> Option<Cow<'_, [u64]>> {
-        match self.held(unit)? {
-            Held::Words(words) => Some(Cow::Borrowed(words)),
-            Held::HandedOn { to, before } => {
+        match self.find(unit)? {
+            UnitWords::Words(words) => Some(Cow::Borrowed(words)),
+            UnitWords::HandedOn { to, before } => {
                 let mut words =
                     self.whole(*to).unwrap_or_else(|| panic!("unit {to} has the words of {unit}")).into_owned();
                 before.iter().for_each(|(index, word)| words[*index as usize] = *word);
@@ -84,7 +84,7 @@ impl Records {
     fn put(&mut self, unit: UnitId, words: Words) {
         self.handed_on.remove(&unit);
         let block = self.blocks.entry(unit.0 / self.units_per_block).or_default();
-        self.len += usize::from(block.insert(unit, Held::Words(words)).is_none());
+        self.len += usize::from(block.insert(unit, UnitWords::Words(words)).is_none());
     }
 
     /// `to` has the words of `from`, but for `changes`.
@@ -93,20 +93,20 @@ impl Records {
         self.before_it_goes(to);
         let block = self.blocks.get_mut(&(from.0 / self.units_per_block));
         let held = block.and_then(|block| block.get_mut(&from)).unwrap_or_else(|| panic!("unit {from} has words"));
-        let Held::Words(words) = held else { panic!("unit {from} hands its words on twice") };
+        let UnitWords::Words(words) = held else { panic!("unit {from} hands its words on twice") };
         let mut words = std::mem::take(words);
         let before = changes.map(|(index, word)| (index, std::mem::replace(&mut words[index as usize], word)));
         // The first of several changes in one place is what was there before.
         let mut before: Vec<(u32, u64)> = before.collect();
         before.reverse();
-        *held = Held::HandedOn { to, before: before.into() };
+        *held = UnitWords::HandedOn { to, before: before.into() };
         self.put(to, words);
         self.handed_on.insert(from);
     }
 
     /// Whether a unit has words, and has not handed them on.
     pub(crate) fn can_hand_on(&self, unit: UnitId) -> bool {
-        matches!(self.held(unit), Some(Held::Words(_)))
+        matches!(self.find(unit), Some(UnitWords::Words(_)))
     }
 
     /// Whatever has its words in `unit` gets them back.
@@ -117,25 +117,26 @@ impl Records {
     }
 
     fn take_back(&mut self, goes: impl Fn(UnitId) -> bool) {
-        let is_held_there = |unit: &&UnitId| matches!(self.held(**unit), Some(Held::HandedOn { to, .. }) if goes(*to));
+        let is_held_there =
+            |unit: &&UnitId| matches!(self.find(**unit), Some(UnitWords::HandedOn { to, .. }) if goes(*to));
         let units: Vec<UnitId> = self.handed_on.iter().filter(is_held_there).copied().collect();
         for unit in units {
             let words: Words = self.whole(unit).expect("it handed its words on").into_owned().into();
             self.handed_on.remove(&unit);
             let block = self.blocks.entry(unit.0 / self.units_per_block).or_default();
-            block.insert(unit, Held::Words(words));
+            block.insert(unit, UnitWords::Words(words));
         }
     }
 
     /// Gives back the words of a unit that had not handed them on.
     pub(crate) fn remove(&mut self, unit: UnitId) -> Option<Words> {
-        self.held(unit)?;
+        self.find(unit)?;
         self.before_it_goes(unit);
         let held = self.blocks.get_mut(&(unit.0 / self.units_per_block))?.remove(&unit)?;
         self.len -= 1;
         match held {
-            Held::Words(words) => Some(words),
-            Held::HandedOn { .. } => {
+            UnitWords::Words(words) => Some(words),
+            UnitWords::HandedOn { .. } => {
                 self.handed_on.remove(&unit);
                 None
             }

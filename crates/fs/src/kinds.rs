@@ -64,7 +64,7 @@ impl FileSystemKind {
         let section = Section::root(tree, self.keys);
         section.check(&mut errors);
         let read = errors.keep(config::read(&section));
-        errors.told(tree)?;
+        errors.into_result(tree)?;
         Ok(read.unwrap_or_default())
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new(device: Box<dyn Device>) -> Reader {
-        let cell = device.cell_bytes();
+        let cell = device.sector_data_bytes();
         Reader { below: Unused::new(device), cell }
     }
 

@@ -311,7 +311,7 @@ fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
     let mut errors = Errors::default();
     root.check(&mut errors);
     let node = stack(&root, drives, &mut errors);
-    errors.told(tree)?;
+    errors.into_result(tree)?;
     Ok(Host { root: node.expect("what could not be read has its error") })
 }
 

@@ -17,7 +17,7 @@ use std::vec::IntoIter;
 use serde::{Deserialize, Serialize};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request, SECTOR_BYTES};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
 use ssdlab_flash::Flash;
 
@@ -170,7 +170,7 @@ pub trait BlockDevice: Send {
     }
 
     /// Bytes that it keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
-    fn cell_bytes(&self) -> usize;
+    fn sector_data_bytes(&self) -> usize;
 
     /// Virtual time.
     fn now(&self) -> Nanos;
@@ -542,8 +542,8 @@ impl BlockDevice for Drive {
         Drive::reserved_sectors(self)
     }
 
-    fn cell_bytes(&self) -> usize {
-        Drive::cell_bytes(self)
+    fn sector_data_bytes(&self) -> usize {
+        Drive::sector_data_bytes(self)
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, DriveError, Options, Payload, Recovered};
 
 use crate::device::Again;
@@ -98,8 +98,8 @@ impl BlockDevice for Member {
         self.drive().reserved_sectors()
     }
 
-    fn cell_bytes(&self) -> usize {
-        self.drive().cell_bytes()
+    fn sector_data_bytes(&self) -> usize {
+        self.drive().sector_data_bytes()
     }
 
     fn now(&self) -> Nanos {

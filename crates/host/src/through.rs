@@ -2,7 +2,7 @@
 
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Options, Payload};
 
 use crate::device::Again;
@@ -83,8 +83,8 @@ impl<B: Between> BlockDevice for Through<B> {
         self.device.reserved_sectors()
     }
 
-    fn cell_bytes(&self) -> usize {
-        self.device.cell_bytes()
+    fn sector_data_bytes(&self) -> usize {
+        self.device.sector_data_bytes()
     }
 
     fn now(&self) -> Nanos {

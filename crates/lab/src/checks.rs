@@ -8,8 +8,8 @@ use crate::replay::{Ended, Recorder};
 use crate::result::{Check, Timeline};
 use crate::text::counted;
 
-fn check(name: &str, held: bool, detail: String) -> Check {
-    Check { name: name.to_string(), held, detail }
+fn check(name: &str, passed: bool, detail: String) -> Check {
+    Check { name: name.to_string(), passed, detail }
 }
 
 /// The invariants that the lab itself can see; the drive adds its own. `faulty` says whether any drive below has faults.
@@ -109,19 +109,19 @@ pub(crate) fn invariants(
 /// The topmost layer takes what the workload sent, and what each layer sent the devices below it took.
 fn handed_down(recorder: &Recorder, counters: &Counters, layers: &[LayerMetrics]) -> Check {
     let workload = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
-    let mut held = recorder.sent_bytes == recorder.completed_bytes;
-    held &= layers.first().is_none_or(|layer| layer.taken == workload);
+    let mut passed = recorder.sent_bytes == recorder.completed_bytes;
+    passed &= layers.first().is_none_or(|layer| layer.taken == workload);
     let mut detail = format!("reads, writes, trims, flushes of the workload: {:?}", workload.requests);
     for layer in layers {
         // Drives count the bytes of what succeeded only.
         let bytes =
             recorder.failed_bytes != [0; 4] || counters.failed_commands > 0 || layer.sent.bytes == layer.below.bytes;
-        held &= bytes && layer.sent.requests == layer.below.requests;
+        passed &= bytes && layer.sent.requests == layer.below.requests;
         detail
             .push_str(&format!("; {} took {:?} and sent {:?}", layer.kind, layer.taken.requests, layer.sent.requests));
     }
     detail.push_str(&format!("; the drives counted {:?}, bytes {:?}", counters.commands, counters.bytes));
-    check("requests_handed_down", held, detail)
+    check("requests_handed_down", passed, detail)
 }
 
 #[cfg(test)]
@@ -147,13 +147,13 @@ mod tests {
             figures: Default::default(),
             ..LayerMetrics::default()
         };
-        let held = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).held;
-        assert!(held(&[layer(above, below, below)]));
-        assert!(held(&[layer(above, above, above), layer(above, below, below)]));
-        assert!(!held(&[layer(above, above, below)]), "the drive was sent fewer");
-        assert!(!held(&[layer(below, below, below)]), "the layer was sent more");
-        assert!(!held(&[layer(above, below, above), layer(above, below, below)]), "lost between two layers");
+        let passes = |layers: &[LayerMetrics]| handed_down(&recorder, &counters, layers).passed;
+        assert!(passes(&[layer(above, below, below)]));
+        assert!(passes(&[layer(above, above, above), layer(above, below, below)]));
+        assert!(!passes(&[layer(above, above, below)]), "the drive was sent fewer");
+        assert!(!passes(&[layer(below, below, below)]), "the layer was sent more");
+        assert!(!passes(&[layer(above, below, above), layer(above, below, below)]), "lost between two layers");
         let short = Traffic { bytes: [12_288, 16_384, 0, 0], ..below };
-        assert!(!held(&[layer(above, below, short)]), "bytes were lost");
+        assert!(!passes(&[layer(above, below, short)]), "bytes were lost");
     }
 }

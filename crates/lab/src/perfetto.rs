@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdlab_base::Nanos;
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_flash::{Geometry, Observer, OpKind, Resource, Span};
 
 use crate::breakdown::{OPS, RequestLanes};
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn requests_that_overlap_are_in_tracks_of_their_own_and_their_waits_inside_them() {
         use ssdlab_base::{Op, Request};
-        use ssdlab_device::path::{Part, Segment, Stage};
+        use ssdlab_device::critical_path::{Part, Segment, Stage};
         let window = TraceWindow { from: Nanos(1_000), to: Nanos(50_000) };
         let mut trace = Trace::begin(Vec::new(), window).expect("a vector takes everything");
         let mut requests = trace.requests("drive");

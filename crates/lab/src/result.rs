@@ -353,13 +353,14 @@ pub struct Host {
     pub padding_bytes: u64,
 }
 
-/// A law and whether it held.
+/// An invariant, and whether it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// A stable key.
     pub name: String,
-    /// Whether it held.
-    pub held: bool,
+    /// Whether it holds. Earlier versions wrote `held`.
+    #[serde(alias = "held")]
+    pub passed: bool,
     /// The numbers, as a sentence.
     pub detail: String,
 }
@@ -497,9 +498,9 @@ impl Throughput {
 }
 
 impl RunResult {
-    /// Whether every check of every drive held.
+    /// Whether every check of every drive holds.
     pub fn checks_held(&self) -> bool {
-        self.devices.iter().all(|device| device.checks.iter().all(|check| check.held))
+        self.devices.iter().all(|device| device.checks.iter().all(|check| check.passed))
     }
 }
 
@@ -525,4 +526,21 @@ pub struct CommandCount {
     pub refused: u64,
     /// Completed commands with any status but success.
     pub failed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_is_read_under_its_name_of_earlier_versions_too() {
+        for key in ["passed", "held"] {
+            let text = format!(r#"{{ "name": "requests", "{key}": true, "detail": "9 of 9" }}"#);
+            let check: Check = serde_json::from_str(&text).expect("a check");
+            assert!(check.passed, "{key}");
+        }
+        let check = Check { name: "requests".into(), passed: false, detail: "8 of 9".into() };
+        let text = serde_json::to_string(&check).expect("a check");
+        assert_eq!(text, r#"{"name":"requests","passed":false,"detail":"8 of 9"}"#);
+    }
 }

@@ -405,7 +405,7 @@ fn part(part: u64, whole: u64) -> Option<String> {
 
 /// Checks that did not hold and warnings; one that several drives share is said once.
 fn remarks(run: &RunResult, text: &mut String) {
-    let held = run.devices.iter().flat_map(|device| &device.checks).filter(|check| check.held).count();
+    let held = run.devices.iter().flat_map(|device| &device.checks).filter(|check| check.passed).count();
     let all = run.devices.iter().map(|device| device.checks.len()).sum::<usize>();
     let holding = if held < all { format!("{held} of {all}") } else { format!("All {all}") };
     let of_each = match run.devices.as_slice() {
@@ -417,7 +417,7 @@ fn remarks(run: &RunResult, text: &mut String) {
     let of_each = if held < all { String::new() } else { of_each };
     let _ = writeln!(text, "\n{holding} invariants hold{of_each}.");
     for device in &run.devices {
-        for check in device.checks.iter().filter(|check| !check.held) {
+        for check in device.checks.iter().filter(|check| !check.passed) {
             let detail = with_thousands(&check.detail, ',');
             let _ = writeln!(text, "INVARIANT BROKEN  {}: {}: {detail}", device.name, check.name);
         }

@@ -16,7 +16,7 @@ use std::ops::Range;
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Payload, Status, stamp_cell};
+use ssdlab_device::{Completion, Counters, Data, Payload, Status, sector_stamp};
 use ssdlab_flash::HugeArray;
 use ssdlab_host::{Administration, AnswersBelow, BlockDevice, Identity, LayerMetrics, Part, PartMut, Traffic};
 
@@ -212,7 +212,7 @@ impl Verifier {
             (Op::Read, _) => self.unreadable += 1,
             (op, status) => {
                 for sector in request.sector..request.end() {
-                    let cell = if op == Op::Write { stamp_cell(stamp, sector) } else { 0 };
+                    let cell = if op == Op::Write { sector_stamp(stamp, sector) } else { 0 };
                     if status == Status::Success {
                         self.sectors.set(sector as usize, cell);
                         if !self.doubtful.is_empty() {
@@ -238,7 +238,7 @@ impl Verifier {
             }
             self.wrong += 1;
             if self.first_wrong.is_none() {
-                let named = |cell: u64| match (cell, stamp_cell(cell, sector)) {
+                let named = |cell: u64| match (cell, sector_stamp(cell, sector)) {
                     (0, _) => "zeroes".to_string(),
                     (_, stamp) if stamp <= self.stamp => format!("what command {stamp} wrote"),
                     _ => "what no command wrote to it".to_string(),
@@ -320,7 +320,7 @@ impl Verifier {
         if waiting > 0 {
             detail.push_str(&format!("; {waiting} commands completed whose place in the order of effect is unknown"));
         }
-        Check { name: NAME.to_string(), held: self.wrong == 0 && waiting == 0, detail }
+        Check { name: NAME.to_string(), passed: self.wrong == 0 && waiting == 0, detail }
     }
 }
 
@@ -337,8 +337,8 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Verified<'_, D> {
         self.device.sectors()
     }
 
-    fn cell_bytes(&self) -> usize {
-        self.device.cell_bytes()
+    fn sector_data_bytes(&self) -> usize {
+        self.device.sector_data_bytes()
     }
 
     fn now(&self) -> Nanos {
@@ -394,7 +394,7 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Verified<'_, D> {
         self.verifier.collect(self.device)
     }
 
-    fn take_paths(&mut self, to: &mut Vec<ssdlab_device::path::Path>) {
+    fn take_paths(&mut self, to: &mut Vec<ssdlab_device::critical_path::Path>) {
         self.device.take_paths(to);
     }
 

@@ -221,7 +221,7 @@ impl<S: Subject> Case<S> {
     }
 
     /// The case as a list that a person reads, with a mark at the step of the finding.
-    pub fn told(&self, finding: &Finding) -> String {
+    pub fn describe(&self, finding: &Finding) -> String {
         let mut text = format!("  on {}\n", ssdlab_device::description::one_line(&self.drive));
         self.subject.describe().iter().for_each(|line| text.push_str(&format!("  | {line}\n")));
         for fault in &self.drive.flash.faults.script {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::{Completion, Status, stamp_cell};
+use ssdlab_device::{Completion, Status, sector_stamp};
 
 /// A value a sector may hold, and when its command took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -427,7 +427,7 @@ impl Durable {
 /// What a command leaves in a sector.
 fn written(request: &Request, stamp: u64, sector: u64) -> Option<u64> {
     match request.op {
-        Op::Write => Some(stamp_cell(stamp, sector)),
+        Op::Write => Some(sector_stamp(stamp, sector)),
         Op::Trim | Op::WriteZeroes => Some(0),
         Op::Read | Op::Flush => None,
     }

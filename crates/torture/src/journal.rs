@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::{Completion, Status, stamp_cell};
+use ssdlab_device::{Completion, Status, sector_stamp};
 
 /// The stamps of sectors that were read.
 pub fn stamps(cells: &[u8]) -> Vec<u64> {
@@ -53,7 +53,7 @@ impl Journal {
             match request.op {
                 Op::Write => {
                     for sector in range {
-                        cells[sector] = stamp_cell(*stamp, sector as u64);
+                        cells[sector] = sector_stamp(*stamp, sector as u64);
                     }
                 }
                 Op::Trim | Op::WriteZeroes => cells[range].fill(0),

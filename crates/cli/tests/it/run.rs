@@ -340,7 +340,7 @@ fn a_verified_run_has_the_check_and_the_same_figures() {
     let (plain, verified) = (run(&[]), run(&["--verify"]));
     let checks = |result: &Value| -> Vec<(String, bool)> {
         let checks = result["devices"][0]["checks"].as_array().expect("checks").iter();
-        checks.map(|check| (check["name"].to_string(), check["held"] == true)).collect()
+        checks.map(|check| (check["name"].to_string(), check["passed"] == true)).collect()
     };
     let row = ("\"reads_return_what_was_written\"".to_string(), true);
     assert!(checks(&verified).contains(&row) && !checks(&plain).contains(&row), "{:?}", checks(&verified));

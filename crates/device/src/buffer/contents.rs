@@ -33,7 +33,7 @@ impl WriteBuffer {
     /// contents, clean sectors or compaction are kept.
     pub(crate) fn held(&self) -> Option<HeldUnits> {
         let order = self.policy.order()?;
-        if self.cell_bytes > 0 || self.small.is_some() || self.policy.caches_reads() {
+        if self.sector_data_bytes > 0 || self.small.is_some() || self.policy.caches_reads() {
             return None;
         }
         let mut place = vec![u32::MAX; self.entries.len()];
@@ -63,7 +63,7 @@ impl WriteBuffer {
             if self.find(lpn).is_some() {
                 return false;
             }
-            let slot = self.put(Entry { lpn, mask, clean: 0, cells: Vec::new(), since, stream });
+            let slot = self.put(Entry { lpn, mask, clean: 0, sector_data: Vec::new(), since, stream });
             self.by_age.push(slot);
             self.dirty_units += 1;
             self.partial_units += u32::from(mask != self.full_mask);

@@ -19,8 +19,8 @@ pub(crate) struct Entry {
     pub(crate) mask: u64,
     /// Of them those that a read brought in: they are on flash as they are here.
     pub(crate) clean: u64,
-    /// Cells of all sectors of the unit, where contents are kept.
-    pub(crate) cells: Vec<u8>,
+    /// Data of all sectors of the unit, where contents are kept.
+    pub(crate) sector_data: Vec<u8>,
     /// Number of the write command that brought the unit in.
     pub(crate) since: u64,
     pub(crate) stream: u16,
@@ -59,7 +59,7 @@ pub(crate) struct WriteBuffer {
     pub(super) dirty_units: u32,
     /// Of them partial.
     pub(super) partial_units: u32,
-    pub(super) cell_bytes: usize,
+    pub(super) sector_data_bytes: usize,
     /// All sectors of a unit.
     pub(super) full_mask: u64,
     /// Small partial units, where the FTL compacts them.
@@ -73,7 +73,7 @@ impl WriteBuffer {
     pub(crate) fn new(
         policy: Box<dyn BufferPolicy>,
         bytes: u64,
-        cell_bytes: usize,
+        sector_data_bytes: usize,
         full_mask: u64,
         compaction: Option<Compaction>,
     ) -> WriteBuffer {
@@ -88,7 +88,7 @@ impl WriteBuffer {
             dirty_sectors: 0,
             dirty_units: 0,
             partial_units: 0,
-            cell_bytes,
+            sector_data_bytes,
             full_mask,
             small: compaction.map(small::SmallUnits::new),
             #[cfg(feature = "seeded-bugs")]
@@ -97,14 +97,14 @@ impl WriteBuffer {
     }
 
     /// Bytes that a buffer of `bytes` takes when it is full of whole units, the policy's lists included.
-    pub(crate) fn simulator_bytes(bytes: u64, unit_bytes: u32, cell_bytes: usize) -> u64 {
+    pub(crate) fn simulator_bytes(bytes: u64, unit_bytes: u32, sector_data_bytes: usize) -> u64 {
         /// A policy's own of a unit: links, places, ghosts.
         const POLICY: u64 = 64;
         /// A list that grows is up to twice as long as what is in it.
         const GROWN: u64 = 2;
         let entry = (size_of::<Entry>() + size_of::<Slot>() + 2 * size_of::<(Lpn, Slot)>()) as u64 + POLICY;
-        let cells = u64::from(unit_bytes) / 512 * cell_bytes as u64;
-        bytes / u64::from(unit_bytes) * (GROWN * entry + cells)
+        let sector_data = u64::from(unit_bytes) / 512 * sector_data_bytes as u64;
+        bytes / u64::from(unit_bytes) * (GROWN * entry + sector_data)
     }
 
     /// Sectors that can come in now.
@@ -173,7 +173,14 @@ impl WriteBuffer {
     /// Merges a write into the buffer. `Ok` tells what it met there, `Err` how many sectors it would take that there is no
     /// room for.
     #[inline]
-    pub(crate) fn write(&mut self, lpn: Lpn, mask: u64, cells: &[u8], command: u64, stream: u16) -> Result<Met, u64> {
+    pub(crate) fn write(
+        &mut self,
+        lpn: Lpn,
+        mask: u64,
+        sector_data: &[u8],
+        command: u64,
+        stream: u16,
+    ) -> Result<Met, u64> {
         let found = self.find(lpn);
         debug_assert!(mask != 0 && mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are written");
         debug_assert!(found.is_none_or(|slot| self.entry(slot).lpn == lpn), "unit {lpn} is found in another's slot");
@@ -202,8 +209,8 @@ impl WriteBuffer {
             entry.mask |= mask;
             entry.clean &= !mask;
             entry.stream = stream;
-            if self.cell_bytes > 0 {
-                merge(&mut entry.cells, cells, mask, self.cell_bytes);
+            if self.sector_data_bytes > 0 {
+                merge(&mut entry.sector_data, sector_data, mask, self.sector_data_bytes);
             }
             let held = entry.mask;
             self.dirty_sectors += if was_dirty { cost } else { u64::from(held.count_ones()) };
@@ -223,7 +230,7 @@ impl WriteBuffer {
             self.partial_units -= u32::from(completed);
             return Ok(if completed { Met::Completed } else { Met::Unit });
         }
-        let entry = Entry { lpn, mask, clean: 0, cells: cells.to_vec(), since: command, stream };
+        let entry = Entry { lpn, mask, clean: 0, sector_data: sector_data.to_vec(), since: command, stream };
         debug_assert!(
             self.youngest() <= command,
             "unit {lpn} came in with write {command}, behind {}",
@@ -267,7 +274,7 @@ impl WriteBuffer {
     }
 
     /// Keeps sectors that were read from flash and are not in the buffer; there must be room for them.
-    pub(crate) fn keep_clean(&mut self, lpn: Lpn, mask: u64, cells: &[u8]) {
+    pub(crate) fn keep_clean(&mut self, lpn: Lpn, mask: u64, sector_data: &[u8]) {
         let sectors = u64::from(mask.count_ones());
         assert!(sectors <= self.room(), "{sectors} sectors read, room for {}", self.room());
         assert!(mask & !self.full_mask == 0, "sectors {mask:#x} of unit {lpn} are kept");
@@ -280,8 +287,8 @@ impl WriteBuffer {
             entry.clean |= mask;
             let (dirty, held) = (entry.dirty(), entry.mask);
             self.dirty_sectors += if dirty != 0 { sectors } else { 0 };
-            if self.cell_bytes > 0 {
-                merge(&mut entry.cells, cells, mask, self.cell_bytes);
+            if self.sector_data_bytes > 0 {
+                merge(&mut entry.sector_data, sector_data, mask, self.sector_data_bytes);
             }
             if was_partial && held == self.full_mask {
                 self.partial_units -= 1;
@@ -294,7 +301,7 @@ impl WriteBuffer {
             self.policy.read(slot);
             return;
         }
-        let slot = self.put(Entry { lpn, mask, clean: mask, cells: cells.to_vec(), since: 0, stream: 0 });
+        let slot = self.put(Entry { lpn, mask, clean: mask, sector_data: sector_data.to_vec(), since: 0, stream: 0 });
         let is_full = mask == self.full_mask;
         let held = [0, mask.count_ones()];
         let unit = Unit { lpn, command: 0, written: 0, held, was_full: false, is_full };
@@ -388,8 +395,8 @@ impl WriteBuffer {
         assert_ne!(self.entries[slot.index()].mask, 0, "slot {slot} is taken, and what was in it has left");
         self.policy.remove(slot, self.entries[slot.index()].lpn, dropped);
         let entry = &mut self.entries[slot.index()];
-        let cells = std::mem::take(&mut entry.cells);
-        let taken = Entry { cells, ..*entry };
+        let sector_data = std::mem::take(&mut entry.sector_data);
+        let taken = Entry { sector_data, ..*entry };
         entry.mask = 0;
         if let Some(small) = &mut self.small {
             small.left(taken.lpn);
@@ -444,11 +451,11 @@ impl WriteBuffer {
     }
 }
 
-/// Copies the cells of the sectors in `mask`.
-fn merge(into: &mut [u8], from: &[u8], mask: u64, cell: usize) {
-    debug_assert_eq!(into.len(), from.len(), "the cells of a unit are merged with those of one");
+/// Copies the data of the sectors in `mask`.
+fn merge(into: &mut [u8], from: &[u8], mask: u64, per_sector: usize) {
+    debug_assert_eq!(into.len(), from.len(), "the data of a unit is merged with that of one");
     for sector in (0..64).filter(|sector| mask >> sector & 1 != 0) {
-        let range = sector * cell..(sector + 1) * cell;
+        let range = sector * per_sector..(sector + 1) * per_sector;
         into[range.clone()].copy_from_slice(&from[range]);
     }
 }

@@ -76,7 +76,7 @@ impl Errors {
     ///
     /// # Errors
     /// There are some.
-    pub fn told(self, tree: &Tree) -> Result<(), DescriptionError> {
+    pub fn into_result(self, tree: &Tree) -> Result<(), DescriptionError> {
         let follows = |found: &Found| {
             let key = &found.error.key;
             let of = |meant: &String| match found.what {

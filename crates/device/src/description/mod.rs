@@ -142,7 +142,7 @@ impl Description {
         root.check(&mut errors);
         missing::check(&root, &mut errors);
         let config = self.read(&root, &mut errors);
-        errors.told(&self.tree)?;
+        errors.into_result(&self.tree)?;
         Ok(config.expect("what could not be read has its error"))
     }
 

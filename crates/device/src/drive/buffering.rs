@@ -4,8 +4,9 @@ use arrayvec::ArrayVec;
 use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, DieId, Lpn};
 
+use super::buffer_stage::Eviction;
 use super::dispatch::{Stall, mask_of};
-use super::{Drive, DriveError, Eviction, Timer};
+use super::{Drive, DriveError, Timer};
 use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
 use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, Waiter, full_mask};
@@ -21,8 +22,8 @@ pub(super) fn make_buffer(
 ) -> Result<Option<WriteBuffer>, DriveError> {
     let policy = POLICIES.pick(&config.buffer.policy)?;
     let full = full_mask(config.ftl.mapping_unit);
-    let cell_bytes = media.flash.store.cell_bytes();
-    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, cell_bytes, full, compaction)))
+    let sector_data_bytes = media.flash.store.sector_data_bytes();
+    Ok(policy.map(|policy| WriteBuffer::new(policy(config), config.buffer.bytes, sector_data_bytes, full, compaction)))
 }
 
 /// The chips as a buffer policy sees them.
@@ -53,21 +54,21 @@ impl Drive {
         let per_unit = self.sectors_per_unit;
         let first = request.sector / per_unit;
         let units = (request.end() - 1) / per_unit - first + 1;
-        let cell = self.media.flash.store.cell_bytes();
-        let mut cells = vec![0; per_unit as usize * cell];
+        let per_sector = self.media.flash.store.sector_data_bytes();
+        let mut sector_data = vec![0; per_unit as usize * per_sector];
         while u64::from(self.commands[command].cursor) < units {
             let lpn = first + u64::from(self.commands[command].cursor);
             let from = request.sector.max(lpn * per_unit);
             let to = request.end().min((lpn + 1) * per_unit);
-            if cell > 0 {
-                let source = (from - request.sector) as usize * cell..(to - request.sector) as usize * cell;
-                let target = (from % per_unit) as usize * cell;
+            if per_sector > 0 {
+                let source = (from - request.sector) as usize * per_sector..(to - request.sector) as usize * per_sector;
+                let target = (from % per_unit) as usize * per_sector;
                 let length = source.len();
-                cells[target..target + length].copy_from_slice(&self.commands[command].cells[source]);
+                sector_data[target..target + length].copy_from_slice(&self.commands[command].sector_data[source]);
             }
             let mask = mask_of(from % per_unit, to - from);
             let still = request.end() - from;
-            self.buffer_unit(command, Lpn(lpn as u32), mask, &cells, request.stream, still)?;
+            self.buffer_unit(command, Lpn(lpn as u32), mask, &sector_data, request.stream, still)?;
             self.commands[command].cursor += 1;
         }
         if request.fua && !seeded(Bug::FuaIsPlain) {
@@ -110,7 +111,7 @@ impl Drive {
         command: u32,
         lpn: Lpn,
         mask: u64,
-        cells: &[u8],
+        sector_data: &[u8],
         stream: u16,
         still: u64,
     ) -> Result<(), Stall> {
@@ -119,7 +120,7 @@ impl Drive {
             self.forget_padding_place(lpn);
             let number = self.commands.writes_dispatched;
             let buffer = self.stage.buffer.as_mut().expect("a buffered write has a buffer");
-            let cost = match buffer.write(lpn, mask, cells, number, stream) {
+            let cost = match buffer.write(lpn, mask, sector_data, number, stream) {
                 Ok(met) => {
                     self.note_written(lpn, 1);
                     self.counters.buffer.write_hits += u64::from(met != Met::Nothing);
@@ -374,9 +375,9 @@ impl Drive {
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         for slot in slots {
             let entry = buffer.entry(*slot);
-            units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, cells: &entry.cells });
+            units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, sector_data: &entry.sector_data });
         }
-        units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, cells: &[] }));
+        units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, sector_data: &[] }));
         let slot = self.stage.evictions.insert(Eviction { sectors: 0, serial: 0, command: None });
         let owner = Owner::Eviction(slot);
         let written = if compacted {

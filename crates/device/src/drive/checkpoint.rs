@@ -53,7 +53,7 @@ impl Drive {
         if self.media.flash.timed() || self.next_event().is_some() {
             return Err(not_now("the drive is at work"));
         }
-        if self.media.flash.store.cell_bytes() > 0 {
+        if self.media.flash.store.sector_data_bytes() > 0 {
             return Err(unsupported("the drive keeps contents"));
         }
         if self.media.flash.may_fail() {

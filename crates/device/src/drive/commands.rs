@@ -5,12 +5,14 @@ use ssdlab_base::command_sets::segments::MOST_REPORTED;
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
+use super::Drive;
+use super::data::Payload;
 use super::dispatch::Stall;
-use super::{Drive, Payload};
 use crate::Status;
 use crate::command_sets::Effect;
-use crate::ftl::{CannotYet, Outcome, SetCommand, Waiter};
+use crate::ftl::{CannotYet, Commands, Ftl, NoSpace, Outcome, SetCommand, TrimTarget, Waiter};
 use crate::seeded::{Bug, seeded};
+use crate::token::Owner;
 
 /// Bytes of a word on the link.
 pub(super) const WORD_BYTES: u64 = 8;
@@ -79,6 +81,17 @@ pub struct CommandCount {
     pub refused: u64,
     /// Commands that ended with another status than success, refused ones included.
     pub failed: u64,
+}
+
+/// Who executes the commands of the drive's set: what stands beside the mapping, or the mapping.
+fn set_commands<'a>(
+    beside: &'a mut Option<Box<dyn Commands>>,
+    ftl: &'a mut dyn Ftl,
+) -> Option<&'a mut (dyn Commands + 'a)> {
+    match beside {
+        Some(beside) => Some(&mut **beside),
+        None => ftl.commands(),
+    }
 }
 
 impl Drive {
@@ -253,7 +266,8 @@ impl Drive {
 
     /// Whether the design has done a part of a command of the set: the rest follows, in RAM where flash takes no more.
     pub(super) fn has_begun(&mut self, command: u32) -> bool {
-        self.ftl.commands().is_some_and(|design| design.has_begun(Waiter::Command(command)))
+        let commands = set_commands(&mut self.beside, &mut *self.ftl);
+        commands.is_some_and(|commands| commands.has_begun(Waiter::Command(command)))
     }
 
     /// A command of the set ends that was executed and has not written all of its units: the design hears which.
@@ -266,8 +280,8 @@ impl Drive {
         let buffer = self.stage.buffer.as_ref();
         let is_buffered = |lpn: &Lpn| buffer.is_some_and(|buffer| buffer.find(*lpn).is_some());
         let lpns: Vec<Lpn> = units.map(Lpn).filter(|lpn| !is_buffered(lpn)).collect();
-        if let Some(design) = self.ftl.commands() {
-            design.never_written(&self.media, &lpns);
+        if let Some(commands) = set_commands(&mut self.beside, &mut *self.ftl) {
+            commands.never_written(&self.media, &lpns);
         }
     }
 
@@ -279,14 +293,9 @@ impl Drive {
         }
         loop {
             let asked = SetCommand { ..asked };
-            let executed = match &mut self.beside {
-                Some(beside) => beside.execute(&mut *self.ftl, &mut self.media, asked),
-                None => {
-                    let design = self.ftl.commands().expect("a design with a set has commands");
-                    design.execute(&mut self.media, asked)
-                }
-            };
-            match executed {
+            let commands = set_commands(&mut self.beside, &mut *self.ftl).expect("a design with a set has commands");
+            match commands.execute(&mut self.media, asked) {
+                Ok(outcome) if outcome.saves_trims => return self.save_trims_for(outcome),
                 Ok(outcome) => return Ok(outcome),
                 // Without time a map block is erased as soon as a command waits for it.
                 Err(CannotYet::Map) if !self.media.flash.timed() && !self.media.wakes.erasable.is_empty() => {
@@ -297,10 +306,20 @@ impl Drive {
         }
     }
 
+    /// Starts the records of all trims for a command that asks for them, and answers how many programs these are.
+    #[cold]
+    fn save_trims_for(&mut self, outcome: Outcome) -> Result<Outcome, Stall> {
+        assert_eq!(outcome.status, Status::Success, "a command that did not succeed asks for records of trims");
+        assert!(outcome.words.is_empty(), "the answer is the number of programs, not {:?}", outcome.words);
+        let started = self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None);
+        let programs = started.map_err(|NoSpace| CannotYet::Space)?;
+        Ok(Outcome { words: vec![u64::from(programs)], ..outcome })
+    }
+
     #[cold]
     fn empty_buffer_for(&mut self, asked: &SetCommand<'_>) -> Result<(), Stall> {
-        let Some(design) = self.ftl.commands() else { return Ok(()) };
-        for lpn in design.leaves_buffer(&self.media, asked) {
+        let Some(commands) = set_commands(&mut self.beside, &mut *self.ftl) else { return Ok(()) };
+        for lpn in commands.leaves_buffer(&self.media, asked) {
             let Some(slot) = self.stage.buffer.as_ref().and_then(|buffer| buffer.find(lpn)) else { continue };
             self.evict(&[slot], None)?;
         }

@@ -7,9 +7,9 @@ use ssdlab_base::Request;
 pub enum Data<'a> {
     /// None: zeroes where contents are kept.
     Nothing,
-    /// One stamp for every sector of the request; see [`stamp_cell`].
+    /// One stamp for every sector of the request; see [`sector_stamp`].
     Stamp(u64),
-    /// The cells of all sectors of the request, one behind the other: their bytes, where a drive keeps those.
+    /// The data of all sectors of the request, one behind the other: their bytes, where a drive keeps those.
     Bytes(&'a [u8]),
 }
 
@@ -29,18 +29,18 @@ impl<'a> From<Data<'a>> for Payload<'a> {
 }
 
 impl Data<'_> {
-    /// What every sector of the request is to hold, in cells of `cell` bytes each (`Drive::cell_bytes`).
-    pub fn cells(self, request: &Request, cell: usize) -> Vec<u8> {
-        let length = request.sectors as usize * cell;
+    /// What the sectors of the request are to hold, `per_sector` bytes each (`Drive::sector_data_bytes`).
+    pub fn sector_data(self, request: &Request, per_sector: usize) -> Vec<u8> {
+        let length = request.sectors as usize * per_sector;
         match self {
             Data::Nothing => vec![0; length],
             Data::Stamp(stamp) => {
-                let mut cells = vec![0; length];
-                for (index, out) in cells.chunks_exact_mut(cell).enumerate() {
-                    let value = stamp_cell(stamp, request.sector + index as u64);
+                let mut sector_data = vec![0; length];
+                for (index, out) in sector_data.chunks_exact_mut(per_sector).enumerate() {
+                    let value = sector_stamp(stamp, request.sector + index as u64);
                     out[..8].copy_from_slice(&value.to_le_bytes());
                 }
-                cells
+                sector_data
             }
             Data::Bytes(bytes) => {
                 assert_eq!(bytes.len(), length, "a write brings as many bytes as it says");
@@ -51,6 +51,6 @@ impl Data<'_> {
 }
 
 /// What a sector holds after a write with `stamp`: the stamp bound to its address, so that misplaced data shows.
-pub const fn stamp_cell(stamp: u64, sector: u64) -> u64 {
+pub const fn sector_stamp(stamp: u64, sector: u64) -> u64 {
     stamp ^ sector.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

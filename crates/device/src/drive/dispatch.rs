@@ -10,8 +10,8 @@ use ssdlab_flash::{Cause, Lpn};
 use super::Drive;
 use super::stalled::{Extent, Turn, WaitsFor};
 use crate::Status;
+use crate::critical_path::Stage;
 use crate::ftl::{CannotYet, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite, Waiter};
-use crate::path::Stage;
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
 
@@ -311,15 +311,15 @@ impl Drive {
     #[inline]
     fn write_page(&mut self, command: u32, lpn: Lpn, left: u32) -> Result<u32, Stall> {
         let request = self.commands[command].request;
-        let cell = self.media.flash.store.cell_bytes();
+        let per_sector = self.media.flash.store.sector_data_bytes();
         let per_unit = self.sectors_per_unit;
         let owner = Owner::Command(command);
-        if cell == 0 && self.media.units_per_page == 1 {
+        if per_sector == 0 && self.media.units_per_page == 1 {
             // A page a unit and nothing kept: the whole of most replays.
             let base = u64::from(lpn.0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
-            let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), cells: &[] };
+            let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), sector_data: &[] };
             let stream = self.stream_of(lpn, request.stream);
             self.ask_for_map_to_write(Waiter::Command(command), &[lpn], stream)?;
             self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, owner)?;
@@ -334,7 +334,7 @@ impl Drive {
     #[inline(never)]
     fn write_units(&mut self, command: u32, lpn: Lpn, left: u32) -> Result<u32, Stall> {
         let request = self.commands[command].request;
-        let cell = self.media.flash.store.cell_bytes();
+        let per_sector = self.media.flash.store.sector_data_bytes();
         let per_unit = self.sectors_per_unit;
         let owner = Owner::Command(command);
         let wanted = left.min(self.media.units_per_page);
@@ -346,24 +346,24 @@ impl Drive {
             self.ask_for_map_to_write(Waiter::Command(command), &lpns, stream)?;
         }
         let mut scratch = std::mem::take(&mut self.stage.scratch);
-        let unit_cells = per_unit as usize * cell;
+        let unit_data_bytes = per_unit as usize * per_sector;
         scratch.clear();
-        scratch.resize(count as usize * unit_cells, 0);
+        scratch.resize(count as usize * unit_data_bytes, 0);
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
-        if cell > 0 {
+        if per_sector > 0 {
             let base = u64::from(lpn.0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + u64::from(count) * per_unit);
-            let source = &self.commands[command].cells
-                [(from - request.sector) as usize * cell..(to - request.sector) as usize * cell];
-            scratch[(from - base) as usize * cell..(to - base) as usize * cell].copy_from_slice(source);
+            let source = &self.commands[command].sector_data
+                [(from - request.sector) as usize * per_sector..(to - request.sector) as usize * per_sector];
+            scratch[(from - base) as usize * per_sector..(to - base) as usize * per_sector].copy_from_slice(source);
         }
         for index in 0..count {
             let base = u64::from((lpn + index).0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
-            let cells = &scratch[index as usize * unit_cells..(index as usize + 1) * unit_cells];
-            units.push(UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), cells });
+            let sector_data = &scratch[index as usize * unit_data_bytes..(index as usize + 1) * unit_data_bytes];
+            units.push(UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), sector_data });
         }
         let written = self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner);
         drop(units);
@@ -387,12 +387,12 @@ impl Drive {
     /// Fills sectors with zeroes, whole units, for a command that brings no data; its cursor counts units.
     pub(super) fn fill_with_zeroes(&mut self, command: u32, ranges: &[Range<u64>]) -> Result<(), Stall> {
         let per_unit = self.sectors_per_unit;
-        let cells = vec![0; per_unit as usize * self.media.flash.store.cell_bytes()];
+        let sector_data = vec![0; per_unit as usize * self.media.flash.store.sector_data_bytes()];
         let (mut index, stream) = (0, self.commands[command].request.stream);
         for range in ranges {
             for lpn in Lpn::each(Lpn((range.start / per_unit) as u32)..Lpn((range.end / per_unit) as u32)) {
                 if index == self.commands[command].cursor {
-                    let unit = UnitWrite { lpn, mask: mask_of(0, per_unit), cells: &cells };
+                    let unit = UnitWrite { lpn, mask: mask_of(0, per_unit), sector_data: &sector_data };
                     self.ftl.write(&mut self.media, &[unit], stream, Cause::Metadata, Owner::Command(command))?;
                     self.page_started(command);
                     self.commands[command].cursor += 1;
@@ -511,11 +511,11 @@ impl Drive {
         }
         // What leaves the buffer for it may take the map page's place: a retry need not look the unit up again.
         self.commands[command].holds_data = true;
-        let cells = vec![0; self.sectors_per_unit as usize * self.media.flash.store.cell_bytes()];
+        let sector_data = vec![0; self.sectors_per_unit as usize * self.media.flash.store.sector_data_bytes()];
         if self.stage.buffer.is_some() {
-            return self.buffer_unit(command, lpn, mask, &cells, 0, to - from);
+            return self.buffer_unit(command, lpn, mask, &sector_data, 0, to - from);
         }
-        let unit = UnitWrite { lpn, mask, cells: &cells };
+        let unit = UnitWrite { lpn, mask, sector_data: &sector_data };
         self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, Owner::Command(command))?;
         self.note_written(lpn, 1);
         self.page_started(command);

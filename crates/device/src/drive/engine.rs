@@ -6,7 +6,7 @@
 use ssdlab_base::Nanos;
 
 use super::events::WaitsForSpace;
-use super::paths::Ends;
+use super::latency_trace::Ends;
 use super::{Drive, Timer};
 use crate::Status;
 use crate::ftl::Waiter;

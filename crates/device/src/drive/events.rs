@@ -4,7 +4,7 @@ use ssdlab_base::Nanos;
 use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
 
 use super::Drive;
-use super::paths::Ends;
+use super::latency_trace::Ends;
 use super::stalled::WaitsFor;
 use crate::Status;
 use crate::block_pool::BlockState;

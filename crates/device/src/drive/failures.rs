@@ -8,12 +8,61 @@
 
 use ssdlab_flash::{BlockId, Cause, Done, NONE, Ppn};
 
-use super::{Drive, Eviction, HeldTrim, PendingRewrite, Retirement};
+use super::Drive;
+use super::buffer_stage::Eviction;
 use crate::Status;
 use crate::ftl::{NoSpace, TrimTarget};
+use crate::gc::IdlePolicy;
 use crate::media::{FailedProgram, Frontier, Place};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
+
+/// What is left to do about programs that failed.
+#[derive(Default)]
+pub(super) struct Failures {
+    /// Pages that found no space yet to be written again.
+    pub(super) pending_rewrites: Vec<PendingRewrite>,
+    /// What failed pages superseded, until their data is on flash.
+    pub(super) retirements: Vec<Retirement>,
+    /// The over-provisioning is gone: reads go on, writes are refused.
+    pub(super) read_only: bool,
+    /// The over-provisioning is there, and the victim policy let it be.
+    pub(super) idle_policy: Option<IdlePolicy>,
+}
+
+/// A page whose program failed and that found no room yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingRewrite {
+    pub(super) place: Place,
+    frontier: Frontier,
+    cause: ssdlab_flash::Cause,
+}
+
+/// What a failed page leaves behind until its data is on flash.
+#[derive(Clone, Debug)]
+pub(super) struct Retirement {
+    /// Pages that must be on flash first.
+    pages: Vec<Ppn>,
+    /// Blocks that hold the versions before, each pinned once.
+    pub(super) blocks: Vec<BlockId>,
+    /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page
+    /// would come back.
+    trim: HeldTrim,
+    /// It is a record of trims: it counts as in flight until it is on flash, whatever moves it and for what cause.
+    record: bool,
+    /// Who waits for the failed page.
+    pub(super) owner: Owner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldTrim {
+    /// Nothing was trimmed, or the record is on flash.
+    Done,
+    /// The record could not be written yet.
+    Unsaved,
+    /// The record is in flight.
+    InFlight,
+}
 
 impl Drive {
     /// A program failed that has pinned `blocks`: its units go elsewhere, and what it superseded is held.

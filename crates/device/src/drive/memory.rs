@@ -48,7 +48,7 @@ fn whole(config: &DriveConfig, flash: u64, contents: Contents) -> Result<u64, Dr
     let design = pick("ftl.design", &config.ftl.design, DESIGNS)?;
     let buffer = match config.buffer.policy.as_str() {
         "none" => 0,
-        _ => WriteBuffer::simulator_bytes(config.buffer.bytes, config.ftl.mapping_unit, contents.cell_bytes()),
+        _ => WriteBuffer::simulator_bytes(config.buffer.bytes, config.ftl.mapping_unit, contents.sector_data_bytes()),
     };
     let pool = BlockPool::simulator_bytes(&config.flash.geometry);
     let tables = flash + pool + (design.simulator_bytes)(config) + buffer + Placement::simulator_bytes(config);

@@ -7,8 +7,11 @@
 //! pass it.
 
 mod admission;
+mod at_rest;
+mod buffer_stage;
 mod buffering;
 mod checkpoint;
+mod command_table;
 mod commands;
 mod data;
 mod destaging;
@@ -16,47 +19,56 @@ mod dispatch;
 mod engine;
 mod events;
 mod failures;
+mod host_side;
+mod idle;
+mod latency_trace;
 mod map_misses;
 mod memory;
-mod parts;
-mod paths;
+mod multi_version_read;
 mod power;
 mod read_cache;
 mod reading;
+mod scripted_faults;
+mod snapshot;
 mod stalled;
-mod state;
 mod stripe_read;
-mod versions;
+mod telemetry;
+mod timers;
 
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Nanos, Op, Refusal, Request, SECTOR_BYTES};
-use ssdlab_flash::{BlockId, Contents, Lpn, Observer, Ppn};
+use ssdlab_flash::{Contents, Lpn, Observer};
 
 use crate::buffer::WriteBuffer;
 use crate::command_sets::{Located, Rules};
 use crate::event_queue::EventQueue;
-use crate::ftl::{CommandsBeside, DESIGNS, Found, Ftl, PREFETCHED};
+use crate::ftl::{Commands, DESIGNS, Found, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::{POLICIES as VICTIMS, VictimPolicy};
 use crate::interface::{Direction, Interface};
-use crate::media::{Frontier, Media, Place};
+use crate::media::Media;
 use crate::placement::Placement;
 use crate::registry::pick;
-use crate::token::Owner;
 use crate::{Completion, Counters, DriveConfig, MapWaits, Status};
 
 use admission::Admission;
+use buffer_stage::BufferStage;
 use buffering::make_buffer;
+use command_table::CommandTable;
 use commands::SetCommandState;
 use destaging::Destager;
-use parts::{BufferStage, CommandTable, Failures, HostSide, Idle, SteppedReads, Timers, UNNUMBERED};
+use failures::Failures;
+use host_side::HostSide;
+use idle::Idle;
+use idle::IdlePace;
+use reading::SteppedReads;
 use stalled::Waiting;
-use versions::IdlePace;
+use timers::Timers;
 
 pub use commands::CommandCount;
-pub use data::{Data, Payload, stamp_cell};
+pub use data::{Data, Payload, sector_stamp};
 pub use power::{Left, OnImageError, Recovered, Recovery};
 
 /// What a run chooses about a drive beside its description.
@@ -85,57 +97,6 @@ enum Timer {
     Complete(u32),
 }
 
-/// Pages on their way from the buffer to flash.
-#[derive(Clone, Copy, Debug)]
-struct Eviction {
-    sectors: u64,
-    serial: u64,
-    /// A FUA write that waits for exactly this.
-    command: Option<u32>,
-}
-
-/// Sectors of a unit that a read fetches from flash, and the number of the page that they are from.
-#[derive(Clone, Copy, Debug)]
-struct ReadToKeep {
-    lpn: Lpn,
-    mask: u64,
-    sequence: u64,
-}
-
-/// A page whose program failed and that found no room yet.
-#[derive(Clone, Copy, Debug)]
-struct PendingRewrite {
-    place: Place,
-    frontier: Frontier,
-    cause: ssdlab_flash::Cause,
-}
-
-/// What a failed page leaves behind until its data is on flash.
-#[derive(Clone, Debug)]
-struct Retirement {
-    /// Pages that must be on flash first.
-    pages: Vec<Ppn>,
-    /// Blocks that hold the versions before, each pinned once.
-    blocks: Vec<BlockId>,
-    /// A unit of the page was trimmed meanwhile: the record of that must be on flash too, or what was before the page
-    /// would come back.
-    trim: HeldTrim,
-    /// It is a record of trims: it counts as in flight until it is on flash, whatever moves it and for what cause.
-    record: bool,
-    /// Who waits for the failed page.
-    owner: Owner,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HeldTrim {
-    /// Nothing was trimmed, or the record is on flash.
-    Done,
-    /// The record could not be written yet.
-    Unsaved,
-    /// The record is in flight.
-    InFlight,
-}
-
 /// A simulated drive.
 pub struct Drive {
     config: DriveConfig,
@@ -144,7 +105,7 @@ pub struct Drive {
     /// Where data is.
     ftl: Box<dyn Ftl>,
     /// Commands of a set that stand beside the mapping.
-    beside: Option<Box<dyn CommandsBeside>>,
+    beside: Option<Box<dyn Commands>>,
     gc: Gc,
     /// Which stream takes a unit, where a policy chooses it and not the host.
     placement: Option<Box<Placement>>,
@@ -160,7 +121,7 @@ pub struct Drive {
     failures: Failures,
     counters: Counters,
     /// What requests wait for, while a caller asks for it.
-    paths: Option<Box<paths::Paths>>,
+    paths: Option<Box<latency_trace::LatencyTrace>>,
     /// Working space: operations that ended together.
     done: Vec<ssdlab_flash::Done>,
     sectors_per_unit: u64,
@@ -282,8 +243,8 @@ impl Drive {
     }
 
     /// Bytes that the drive keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
-    pub fn cell_bytes(&self) -> usize {
-        self.media.flash.store.cell_bytes()
+    pub fn sector_data_bytes(&self) -> usize {
+        self.media.flash.store.sector_data_bytes()
     }
 
     /// Commands submitted and not completed.
@@ -312,7 +273,7 @@ impl Drive {
         &mut self.host.completions
     }
 
-    /// Tags and cells of completed reads, where contents are kept; the caller clears it.
+    /// Tags and sector data of completed reads, where contents are kept; the caller clears it.
     pub fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
         &mut self.host.read_data
     }
@@ -448,19 +409,20 @@ impl Drive {
         set_state: Option<Box<SetCommandState>>,
         accepted: bool,
     ) -> u32 {
-        let cell = self.media.flash.store.cell_bytes();
+        let per_sector = self.media.flash.store.sector_data_bytes();
         let brings_data =
             set_state.as_ref().map_or(request.op == Op::Write, |set_state| set_state.brings_data(request));
-        let cells = if cell > 0 && accepted && brings_data { data.cells(request, cell) } else { Vec::new() };
+        let sector_data =
+            if per_sector > 0 && accepted && brings_data { data.sector_data(request, per_sector) } else { Vec::new() };
         let queue = self.host.interface.queue_of(request.queue);
         // In place: a command is large, and this is on the path of every request.
         let slot = self.commands.slots.take();
         let command = &mut self.commands[slot];
         command.begin(request, queue);
-        if cells.is_empty() {
-            command.cells.clear();
+        if sector_data.is_empty() {
+            command.sector_data.clear();
         } else {
-            command.cells = cells;
+            command.sector_data = sector_data;
         }
         command.set_state = set_state;
         debug_assert_eq!(self.commands.slots.len() as u64, self.commands.outstanding, "each command has a slot");
@@ -549,9 +511,9 @@ impl Drive {
         let sectors = state.set_state.as_ref().map_or(request.sectors, |set_state| set_state.addressed_sectors());
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let kind = request.op.class();
-        if request.op == Op::Read && !state.cells.is_empty() {
-            let cells = std::mem::take(&mut state.cells);
-            self.host.read_data.push((request.tag, cells));
+        if request.op == Op::Read && !state.sector_data.is_empty() {
+            let sector_data = std::mem::take(&mut state.sector_data);
+            self.host.read_data.push((request.tag, sector_data));
         }
         let has_answer = state.set_state.is_some() && self.answer(command);
         self.counters.commands[kind] += 1;

@@ -3,7 +3,8 @@
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_flash::{BlockId, Cause, Flash, Image, ImageError, OpKind};
 
-use super::{Drive, DriveError, Options, UNNUMBERED};
+use super::command_table::UNNUMBERED;
+use super::{Drive, DriveError, Options};
 use crate::block_pool::BlockState;
 use crate::ftl::{DESIGNS, RecoveryStep};
 use crate::media::Media;

@@ -2,10 +2,18 @@
 
 use ssdlab_flash::{Lpn, UnitId};
 
-use super::{Drive, ReadToKeep};
+use super::Drive;
 use crate::Status;
 use crate::ftl::Found;
 use crate::media::Place;
+
+/// Sectors of a unit that a read fetches from flash, and the number of the page that they are from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadToKeep {
+    lpn: Lpn,
+    mask: u64,
+    sequence: u64,
+}
 
 impl Drive {
     /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
@@ -47,8 +55,8 @@ impl Drive {
                 continue;
             }
             // Making room may have taken the unit's other sectors, not those that are missing.
-            let cells = self.cells_read(command, lpn, missing);
-            self.stage.buffer.as_mut().expect("reads are kept in a buffer").keep_clean(lpn, missing, &cells);
+            let sector_data = self.sector_data_read(command, lpn, missing);
+            self.stage.buffer.as_mut().expect("reads are kept in a buffer").keep_clean(lpn, missing, &sector_data);
         }
     }
 
@@ -75,16 +83,18 @@ impl Drive {
         }
     }
 
-    /// Cells of a unit as a read found them; only those of the sectors in `mask` mean anything.
-    fn cells_read(&self, command: u32, lpn: Lpn, mask: u64) -> Vec<u8> {
+    /// Sector data of a unit as a read found it; only those of the sectors in `mask` mean anything.
+    fn sector_data_read(&self, command: u32, lpn: Lpn, mask: u64) -> Vec<u8> {
         debug_assert!(mask != 0, "no sector of unit {lpn} is kept");
-        let cell = self.media.flash.store.cell_bytes();
-        let mut cells = vec![0; self.sectors_per_unit as usize * cell];
+        let per_sector = self.media.flash.store.sector_data_bytes();
+        let mut sector_data = vec![0; self.sectors_per_unit as usize * per_sector];
         let command = &self.commands[command];
-        for sector in (0..self.sectors_per_unit).filter(|sector| cell > 0 && mask >> sector & 1 != 0) {
-            let from = (u64::from(lpn.0) * self.sectors_per_unit + sector - command.request.sector) as usize * cell;
-            cells[sector as usize * cell..][..cell].copy_from_slice(&command.cells[from..from + cell]);
+        for sector in (0..self.sectors_per_unit).filter(|sector| per_sector > 0 && mask >> sector & 1 != 0) {
+            let from =
+                (u64::from(lpn.0) * self.sectors_per_unit + sector - command.request.sector) as usize * per_sector;
+            sector_data[sector as usize * per_sector..][..per_sector]
+                .copy_from_slice(&command.sector_data[from..from + per_sector]);
         }
-        cells
+        sector_data
     }
 }

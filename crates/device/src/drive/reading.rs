@@ -4,12 +4,24 @@ use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, Lpn, Ppn};
 
 use super::dispatch::{Stall, mask_of};
+use super::multi_version_read::VersionRead;
+use super::stripe_read::Rebuild;
 use super::{Drive, Timer};
 use crate::Status;
 use crate::ftl::{Found, Waiter};
-use crate::media::Place;
+use crate::media::{Location, Place};
 use crate::seeded::{Bug, seeded};
+use crate::slots::Slots;
 use crate::token::Owner;
+
+/// Reads that take more than one step.
+#[derive(Default)]
+pub(super) struct SteppedReads {
+    /// From version to version.
+    pub(super) versions: Slots<VersionRead>,
+    /// Pages that are being had from the rest of their stripes.
+    pub(super) rebuilds: Slots<Rebuild>,
+}
 
 impl Drive {
     pub(super) fn read(&mut self, command: u32) -> Result<(), Stall> {
@@ -17,9 +29,9 @@ impl Drive {
         if request.sectors == 0 {
             return Ok(());
         }
-        let cell = self.media.flash.store.cell_bytes();
-        if cell > 0 && self.commands[command].cursor == 0 {
-            self.commands[command].cells = vec![0; request.sectors as usize * cell];
+        let per_sector = self.media.flash.store.sector_data_bytes();
+        if per_sector > 0 && self.commands[command].cursor == 0 {
+            self.commands[command].sector_data = vec![0; request.sectors as usize * per_sector];
         }
         let per_unit = self.sectors_per_unit;
         // Sectors before the cursor were looked up before the command waited for map pages.
@@ -45,8 +57,8 @@ impl Drive {
             let mask = mask_of(sector % per_unit, end - sector);
             let held = self.buffered_mask(lpn) & mask;
             from_buffer |= held != 0;
-            if cell > 0 {
-                self.read_cells(command, lpn, sector, end, held);
+            if per_sector > 0 {
+                self.read_sector_data(command, lpn, sector, end, held);
             }
             if held == mask {
                 self.counters.buffer.read_hits += 1;
@@ -152,17 +164,18 @@ impl Drive {
     /// What a copyback moves is in the chips alone, and is read where it comes from.
     #[inline(never)]
     fn read_in_flight(&mut self, command: u32, place: Place, sectors: u32) {
-        let Some(program) = self.media.flash.find_program(place.block, place.page) else {
-            return;
-        };
-        if let Some(source) = self.media.flash.copyback_source(program) {
-            let from = self.media.place_of_page(source);
-            self.commands[command].remaining += 1;
-            self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
-        } else if self.media.flash.waits(program) {
-            let units = self.units_read_of(command, place);
-            self.commands[command].remaining += 1;
-            self.waiting.for_programs.entry(program).or_default().push((command, units));
+        match self.media.locate_in_flight(place) {
+            Location::InRam => {}
+            Location::OnFlash(source) => {
+                let from = self.media.place_of_page(source);
+                self.commands[command].remaining += 1;
+                self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
+            }
+            Location::Building(program) => {
+                let units = self.units_read_of(command, place);
+                self.commands[command].remaining += 1;
+                self.waiting.for_programs.entry(program).or_default().push((command, units));
+            }
         }
     }
 
@@ -191,13 +204,13 @@ impl Drive {
 
     /// What the sectors of one unit hold: the buffer's version where it has one, else flash's.
     #[inline(never)]
-    fn read_cells(&mut self, command: u32, lpn: Lpn, sector: u64, end: u64, held: u64) {
-        let cell = self.media.flash.store.cell_bytes();
+    fn read_sector_data(&mut self, command: u32, lpn: Lpn, sector: u64, end: u64, held: u64) {
+        let per_sector = self.media.flash.store.sector_data_bytes();
         let per_unit = self.sectors_per_unit;
         let command = &mut self.commands[command];
-        let start = ((sector - command.request.sector) as usize) * cell;
+        let start = ((sector - command.request.sector) as usize) * per_sector;
         let count = end - sector;
-        let out = &mut command.cells[start..start + count as usize * cell];
+        let out = &mut command.sector_data[start..start + count as usize * per_sector];
         let all_held = held == mask_of(sector % per_unit, count);
         if !all_held {
             let whole = match self.ftl.find(lpn) {
@@ -217,9 +230,9 @@ impl Drive {
         for index in 0..count {
             let at = (sector + index) % per_unit;
             if held >> at & 1 != 0 {
-                let range = at as usize * cell..(at as usize + 1) * cell;
-                out[index as usize * cell..(index as usize + 1) * cell]
-                    .copy_from_slice(&buffer.entry(slot).cells[range]);
+                let range = at as usize * per_sector..(at as usize + 1) * per_sector;
+                out[index as usize * per_sector..(index as usize + 1) * per_sector]
+                    .copy_from_slice(&buffer.entry(slot).sector_data[range]);
             }
         }
     }

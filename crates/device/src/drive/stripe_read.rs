@@ -8,7 +8,7 @@ use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId, UnitId};
 
 use super::Drive;
 use crate::block_pool::BlockState;
-use crate::media::{Place, replace_cells};
+use crate::media::{Place, replace_sector_data};
 use crate::token::Owner;
 
 /// A page that is being had from the rest of its stripe.
@@ -73,16 +73,21 @@ impl Drive {
 
     /// A read is answered with what was rebuilt.
     fn answer_rebuilt(&mut self, command: u32, wrong: &[(UnitId, Vec<u8>, Vec<u8>)]) {
-        let cell = self.media.flash.store.cell_bytes();
+        let per_sector = self.media.flash.store.sector_data_bytes();
         for (unit, before, now) in wrong {
             let first = u64::from(self.media.flash.oob.lpn(*unit).0) * self.sectors_per_unit;
             let state = &mut self.commands[command];
             for index in 0..self.sectors_per_unit {
                 let sector = first + index;
-                if (state.request.sector..state.request.end()).contains(&sector) && !state.cells.is_empty() {
-                    let at = (sector - state.request.sector) as usize * cell;
-                    let from = index as usize * cell..(index as usize + 1) * cell;
-                    replace_cells(&mut state.cells[at..at + cell], cell, &before[from.clone()], &now[from]);
+                if (state.request.sector..state.request.end()).contains(&sector) && !state.sector_data.is_empty() {
+                    let at = (sector - state.request.sector) as usize * per_sector;
+                    let from = index as usize * per_sector..(index as usize + 1) * per_sector;
+                    replace_sector_data(
+                        &mut state.sector_data[at..at + per_sector],
+                        per_sector,
+                        &before[from.clone()],
+                        &now[from],
+                    );
                 }
             }
         }

@@ -1,12 +1,11 @@
-//! What a design can do beyond the core of [`Ftl`](super::Ftl). A design opts in by returning itself from the getter;
-//! [`CommandsBeside`] stands beside it.
+//! What a design can do beyond the core of [`Ftl`](super::Ftl). A design opts in by returning itself from the getter.
 
+use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use ssdlab_base::Saved;
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
-use super::{CannotYet, Compaction, Ftl, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
+use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
 use crate::media::{Media, Place};
 use crate::token::Owner;
 
@@ -16,7 +15,7 @@ pub(crate) trait SteppedReads {
     /// each needed only if those before it have not told all.
     fn versions(&mut self, media: &Media, lpn: Lpn, wanted: u64, out: &mut Vec<VersionPart>);
 
-    /// The cells of sectors from `first` on of such a unit, as many as `out` takes. False if what is kept is damaged.
+    /// The data of sectors from `first` on of such a unit, as many as `out` takes. False if what is kept is damaged.
     fn read_versions(&self, media: &Media, lpn: Lpn, first: u64, out: &mut [u8]) -> bool;
 }
 
@@ -98,14 +97,16 @@ pub(crate) trait AppendOnly {
     fn written(&self, segment: u32) -> (u32, bool);
 }
 
-/// Commands of a set of its own.
-pub(crate) trait Commands {
+/// Commands of a set of its own. A design whose commands change its mapping implements them itself; others stand beside a
+/// mapping that knows nothing of them ([`Make::beside`](super::Make::beside)), and after a power cut the drive has fresh ones.
+pub(crate) trait Commands: Send {
     /// Units that must not be in the write buffer when a command is executed.
     fn leaves_buffer(&self, _: &Media, _: &SetCommand<'_>) -> Vec<Lpn> {
         Vec::new()
     }
 
-    /// Executes one. A refused one changes nothing; `Err` is tried again when what it waits for is there.
+    /// Executes one, as far as it can; what the drive does next for it, on any mapping, the [`Outcome`] says. A refused one
+    /// changes nothing; `Err` is tried again when what it waits for is there.
     fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
 
     /// Whether a command has changed something, and is not done: it is not refused any more.
@@ -115,16 +116,21 @@ pub(crate) trait Commands {
 
     /// Units that a command which was executed was to write never will be: the drive takes no more writes.
     fn never_written(&mut self, _: &Media, _: &[Lpn]) {}
-}
 
-/// Commands of a set beside a mapping that knows nothing of them. What they keep is in RAM alone: after a power cut the drive
-/// has a fresh one.
-pub(crate) trait CommandsBeside: Saved + Send {
-    /// Executes a command on `ftl`, as [`Commands::execute`] has it.
-    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet>;
+    /// Writes what they keep beside a mapping, for a snapshot; a mapping that executes them saves it with the rest.
+    fn save_state(&self, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
 
-    /// RAM that a real drive would need, by name.
-    fn memory(&self) -> Vec<(&'static str, u64)>;
+    /// Reads what [`save_state`](Commands::save_state) wrote.
+    fn restore_state(&mut self, _: &mut dyn Read) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// RAM that a real drive would need for what they keep beside a mapping, by name.
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 /// A map on flash, partly cached in RAM. A waiter that looks a unit up or changes its entry asks for its

@@ -41,9 +41,7 @@ pub use drawing::{
     has_own_campaign, partial_write_cost,
 };
 
-pub(crate) use capabilities::{
-    AppendOnly, CachedMap, Commands, CommandsBeside, Compacts, IdleWork, OwnCollection, SteppedReads,
-};
+pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -53,15 +51,15 @@ pub(crate) const fn full_mask(unit_bytes: u32) -> u64 {
     u64::MAX >> (64 - unit_bytes / 512)
 }
 
-/// A unit to be written: which, which of its sectors, and their cells where contents are kept.
+/// A unit to be written: which, which of its sectors, and their data where contents are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitWrite<'a> {
     /// The logical unit.
     pub(crate) lpn: Lpn,
     /// The sectors given, bit 0 the first; all others come from the old version.
     pub(crate) mask: u64,
-    /// Cells of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
-    pub(crate) cells: &'a [u8],
+    /// Data of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
+    pub(crate) sector_data: &'a [u8],
 }
 
 /// The frontier has no page to give: garbage collection has to free a block first.
@@ -163,6 +161,9 @@ pub(crate) struct Outcome {
     /// Words and bytes of the answer.
     pub(crate) words: Vec<u64>,
     pub(crate) bytes: Vec<u8>,
+    /// The drive starts the records of all trims so far, and `words` is how many programs these are. Without space for them it
+    /// executes the command again later, which must change nothing but then.
+    pub(crate) saves_trims: bool,
     /// The command waits until every record of trims is on flash.
     pub(crate) awaits_records: bool,
     /// The range is read or written as block I/O now.
@@ -178,6 +179,7 @@ impl Outcome {
             status,
             words: Vec::new(),
             bytes: Vec::new(),
+            saves_trims: false,
             awaits_records: false,
             block_io: false,
             write_through: false,
@@ -381,7 +383,7 @@ pub(crate) struct Make {
     /// Its commands and events beyond block I/O.
     pub(crate) commands: Option<&'static CommandSet>,
     /// Who executes these, where the mapping does not.
-    pub(crate) beside: fn(&DriveConfig) -> Option<Box<dyn CommandsBeside>>,
+    pub(crate) beside: fn(&DriveConfig) -> Option<Box<dyn Commands>>,
     /// Bytes that it takes in the simulator at most, whatever is written.
     pub(crate) simulator_bytes: fn(&DriveConfig) -> u64,
     /// Superblocks of each group that it sets aside for map pages: 0 where the map is in RAM.

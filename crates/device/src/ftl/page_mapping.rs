@@ -18,7 +18,7 @@ use super::allocator::Allocator;
 use super::durable_trims::DurableTrims;
 use super::oob_recovery::OnePlace;
 use super::trims::TrimState;
-use super::whole_pages::{self, Page, is_on_flash};
+use super::whole_pages::{self, Page};
 use super::{Found, Ftl, NoSpace, Relocated, TrimTarget, UnitWrite, full_mask};
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -205,8 +205,8 @@ impl<M: PageMapping> DurableTrims for M {
         };
         let place = media.take_page(group, frontier).ok_or(NoSpace)?;
         media.flash.oob.put_record(media.unit_at(place), words);
-        let cells = vec![0; media.flash.store.unit_cells()];
-        let write = UnitWrite { lpn, mask: self.common().full_mask, cells: &cells };
+        let sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        let write = UnitWrite { lpn, mask: self.common().full_mask, sector_data: &sector_data };
         write_to(self, media, place, &write, Target { frontier, cause: Cause::Metadata, owner });
         Ok(())
     }
@@ -241,7 +241,7 @@ impl<M: PageMapping> Ftl for M {
 
     fn first_die(&self, media: &Media, lpn: Lpn, mask: u64) -> Option<DieId> {
         let old = self.lookup(lpn);
-        if mask != self.common().full_mask && old != UnitId::NONE && is_on_flash(media, media.page_of(old)) {
+        if mask != self.common().full_mask && old != UnitId::NONE && media.is_on_flash(media.page_of(old)) {
             return Some(media.flash.die_of(media.block_of(old)));
         }
         self.common().allocator.next_die(media, lpn)
@@ -361,12 +361,12 @@ impl<M: PageMapping> Ftl for M {
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
-                held: mapped == counted,
+                passed: mapped == counted,
                 detail: format!("{mapped} units mapped, {counted} counted in blocks"),
             },
             Check {
                 name: "oob_owner_equals_map_entry",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {mapped} mapped units are owned by another LPN on flash"),
             },
         ]

@@ -3,7 +3,7 @@
 use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use super::{UnitWrite, full_mask};
-use crate::media::{Frontier, Media, Place, Programming};
+use crate::media::{Frontier, Media, Place, Programming, Source};
 use crate::token::Owner;
 
 /// A page to be programmed.
@@ -30,40 +30,25 @@ impl Page<'_> {
     };
 }
 
-/// Where the data of a page that is written again comes from.
-enum Source {
-    /// It is in the controller's RAM.
-    Here,
-    /// It is there when this operation has ended.
-    After(OpId),
-    /// It could not be read.
-    Lost,
-}
-
-/// Whether a page is on flash and can be read.
-pub(super) fn is_on_flash(media: &Media, page: Ppn) -> bool {
-    let Place { block, page: offset } = media.place_of_page(page);
-    media.flash.is_written(block, offset) && media.flash.blocks.readable(page)
-}
-
 /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
 pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
     let (unit, source) = (media.unit_at(page.place), page.source);
-    let cell = media.flash.store.cell_bytes();
+    let per_sector = media.flash.store.sector_data_bytes();
     let all = full_mask(media.unit_bytes);
     let completed = write.mask != all && source != Ppn::NONE;
-    if cell > 0 && write.mask == all {
-        media.flash.store.write(unit, write.cells);
-    } else if cell > 0 {
-        let mut cells = vec![0; media.flash.store.unit_cells()];
-        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut cells) {
+    if per_sector > 0 && write.mask == all {
+        media.flash.store.write(unit, write.sector_data);
+    } else if per_sector > 0 {
+        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut sector_data) {
             media.flash.oob.poison(unit);
         }
-        let sectors = cells.chunks_exact_mut(cell).zip(write.cells.chunks_exact(cell)).enumerate();
-        for (_, (cell, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
-            cell.copy_from_slice(given);
+        let sectors =
+            sector_data.chunks_exact_mut(per_sector).zip(write.sector_data.chunks_exact(per_sector)).enumerate();
+        for (_, (kept, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
+            kept.copy_from_slice(given);
         }
-        media.flash.store.write(unit, &cells);
+        media.flash.store.write(unit, &sector_data);
     }
     let mut after = NONE;
     if completed {
@@ -79,7 +64,7 @@ pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'
 /// Programs what another page holds.
 pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner: Owner) {
     let (unit, source) = (media.unit_at(page.place), page.source);
-    if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
+    if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
         media.flash.oob.poison(unit);
     }
     // A page whose data was lost is programmed so that it fails its ECC: the mark is no part of the OOB area.
@@ -93,9 +78,9 @@ pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner:
 
 /// Programs a page that holds nothing, so that the ones behind it can be programmed.
 pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
-    if media.flash.store.cell_bytes() > 0 {
-        let cells = vec![0; media.flash.store.unit_cells()];
-        media.flash.store.write(media.unit_at(page.place), &cells);
+    if media.flash.store.sector_data_bytes() > 0 {
+        let sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        media.flash.store.write(media.unit_at(page.place), &sector_data);
     }
     media.padding_bytes += u64::from(media.unit_bytes);
     program(media, page, NONE, cause, Owner::None);
@@ -104,35 +89,12 @@ pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
 /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`. Where it is `at_risk`, a read that
 /// fails loses it.
 fn fetch(media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause, at_risk: bool) -> OpId {
-    match source_of(media, source, bytes, cause) {
-        Source::Here => NONE,
-        Source::After(op) => op,
-        Source::Lost => {
-            if at_risk {
-                media.flash.lose(unit);
-            }
-            NONE
-        }
+    match media.fetch(source, bytes, cause) {
+        Source::After { op, .. } => return op,
+        Source::Read { failed: true } if at_risk => media.flash.lose(unit),
+        Source::Here | Source::Read { .. } => {}
     }
-}
-
-fn source_of(media: &mut Media, source: Ppn, bytes: u32, cause: Cause) -> Source {
-    let place = media.place_of_page(source);
-    if !media.flash.blocks.readable(source) {
-        // Its program failed and it is still in RAM.
-        return Source::Here;
-    }
-    if media.flash.is_written(place.block, place.page) {
-        if media.flash.timed() {
-            return Source::After(media.read(place, bytes, cause, Owner::None));
-        }
-        return if media.read_now(place, cause) { Source::Lost } else { Source::Here };
-    }
-    match media.flash.find_program(place.block, place.page) {
-        // Still in RAM, but its own read has to end first.
-        Some(program) if media.flash.waits(program) => Source::After(media.flash.last_waiter(program)),
-        _ => Source::Here,
-    }
+    NONE
 }
 
 /// Starts the program of a page whose data is there when `after` has ended.

@@ -112,11 +112,12 @@ impl Pair {
         let together = Lpn::each(lpn..end).take_while(|other| *other == lpn || self.ftl.share_page(lpn, *other));
         let lpns: Vec<Lpn> = together.collect();
         self.stamp += 1;
-        let cells: Vec<u8> = match self.contents {
+        let sector_data: Vec<u8> = match self.contents {
             Contents::Nothing => Vec::new(),
             _ => (0..self.sectors as u64).flat_map(|sector| (self.stamp << 8 | sector).to_le_bytes()).collect(),
         };
-        let units: Vec<UnitWrite<'_>> = lpns.iter().map(|lpn| UnitWrite { lpn: *lpn, mask, cells: &cells }).collect();
+        let units: Vec<UnitWrite<'_>> =
+            lpns.iter().map(|lpn| UnitWrite { lpn: *lpn, mask, sector_data: &sector_data }).collect();
         let stream = u16::from(input.byte() & 1);
         if self.ftl.write(&mut self.media, &units, stream, Cause::Host, Owner::None).is_err() {
             // Refused, it changed nothing.
@@ -195,9 +196,9 @@ impl Pair {
                 if self.contents == Contents::Nothing {
                     return;
                 }
-                let mut cells = vec![0; self.sectors * 8];
-                assert!(self.media.flash.store.read(unit, 0, &mut cells), "unit {lpn} is whole");
-                let (stamps, _) = cells.as_chunks::<8>();
+                let mut sector_data = vec![0; self.sectors * 8];
+                assert!(self.media.flash.store.read(unit, 0, &mut sector_data), "unit {lpn} is whole");
+                let (stamps, _) = sector_data.as_chunks::<8>();
                 let found: Vec<u64> = stamps.iter().map(|stamp| u64::from_le_bytes(*stamp)).collect();
                 assert_eq!(found, *held, "what unit {lpn} holds");
             }
@@ -207,7 +208,7 @@ impl Pair {
 
     fn compare_all(&self) {
         Lpn::each(Lpn(0)..self.end()).for_each(|lpn| self.compare(lpn));
-        for Check { name, held, detail } in self.ftl.check(&self.media) {
+        for Check { name, passed: held, detail } in self.ftl.check(&self.media) {
             assert!(held, "{name}: {detail}");
         }
         for group in 0..self.media.pool.groups() {

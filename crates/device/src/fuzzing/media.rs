@@ -135,8 +135,8 @@ impl Pair {
         let first = self.media.unit_at(place);
         for unit in UnitId::each(first..first + units) {
             self.stamp += 1;
-            let cells = self.stamp.to_le_bytes().repeat(self.media.flash.store.unit_cells() / 8);
-            self.media.flash.store.write(unit, &cells);
+            let sector_data = self.stamp.to_le_bytes().repeat(self.media.flash.store.unit_data_bytes() / 8);
+            self.media.flash.store.write(unit, &sector_data);
         }
         for _ in 0..units {
             self.media.pool.add_valid(place.block);
@@ -325,10 +325,10 @@ impl Pair {
     fn adds_up(&self, bound: &[Place]) {
         let store = &self.media.flash.store;
         for index in 0..self.media.units_per_page {
-            let (mut sum, mut cells) = (vec![0; store.unit_cells()], vec![0; store.unit_cells()]);
+            let (mut sum, mut sector_data) = (vec![0; store.unit_data_bytes()], vec![0; store.unit_data_bytes()]);
             for place in bound {
-                assert!(store.read(self.media.unit_at(*place) + index, 0, &mut cells), "{place:?} is whole");
-                sum.iter_mut().zip(&cells).for_each(|(sum, cell)| *sum ^= cell);
+                assert!(store.read(self.media.unit_at(*place) + index, 0, &mut sector_data), "{place:?} is whole");
+                sum.iter_mut().zip(&sector_data).for_each(|(sum, byte)| *sum ^= byte);
             }
             assert!(sum.iter().all(|byte| *byte == 0), "the parity of {bound:?} is not of these pages");
         }

@@ -23,7 +23,8 @@ use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
-use super::{CLOSED, Frontier, Media, Place};
+use super::frontier::{CLOSED, Frontier};
+use super::{Media, Place};
 use crate::ftl::MAX_UNITS;
 use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
@@ -31,7 +32,7 @@ use crate::token::Owner;
 
 /// Where the controller has a page of a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum StripePage {
     /// It can be read.
     OnFlash,
     /// Its program has not ended.
@@ -63,7 +64,7 @@ impl Media {
         if width == stripe {
             return self.pages_per_superblock - open.next_page;
         }
-        let gaps = &self.gaps[slot];
+        let gaps = &self.skipped_pages[slot];
         let next = open.next_page + gaps.len() as u32;
         let in_gaps = gaps.iter().filter(|(_, role)| *role == Role::Data).count() as u32;
         assert!(
@@ -109,11 +110,11 @@ impl Media {
             assert_ne!(role, Role::Data, "{place:?} is for data");
             assert!(!self.flash.is_written(place.block, place.page), "{place:?} of frontier {slot} is written already");
             let mut open = self.frontiers[slot];
-            self.gaps[slot].pop_front();
+            self.skipped_pages[slot].pop_front();
             open.next_page += 1;
             if open.next_page == self.pages_per_superblock || !self.row_fits(slot, open) {
                 self.pool.fill_up(open.block, open.next_page);
-                self.gaps[slot].clear();
+                self.skipped_pages[slot].clear();
                 open = CLOSED;
             }
             self.frontiers[slot] = open;
@@ -128,7 +129,7 @@ impl Media {
     pub(super) fn close_stripe(&mut self, slot: usize) {
         let superblocks = &self.pool.superblocks;
         let (width, superblock) = (superblocks.width(), self.frontiers[slot].block);
-        if superblocks.parity() == 0 || !self.gaps[slot].is_empty() {
+        if superblocks.parity() == 0 || !self.skipped_pages[slot].is_empty() {
             return;
         }
         while !self.frontiers[slot].next_page.is_multiple_of(width) {
@@ -149,7 +150,7 @@ impl Media {
         }
         let superblocks = &self.pool.superblocks;
         let by_number = || (superblocks.place(open.block, open.next_page), superblocks.role(open.next_page));
-        let next = self.gaps[slot].front().copied().unwrap_or_else(by_number);
+        let next = self.skipped_pages[slot].front().copied().unwrap_or_else(by_number);
         (next.1 != Role::Data).then_some(next)
     }
 
@@ -201,7 +202,7 @@ impl Media {
 
     /// What a page of parity or a filler holds, where contents are kept.
     fn bind_stripe_page(&mut self, place: Place, role: Role) {
-        if self.flash.store.cell_bytes() == 0 {
+        if self.flash.store.sector_data_bytes() == 0 {
             return;
         }
         let first = self.unit_at(place);
@@ -213,23 +214,23 @@ impl Media {
             if seeded(Bug::ParityMissesPage) {
                 others.pop();
             }
-            let cells = self.xor_of(&others, index);
-            self.flash.store.write(first + index, &cells);
+            let sector_data = self.xor_of(&others, index);
+            self.flash.store.write(first + index, &sector_data);
         }
     }
 
     /// The XOR of a unit of several pages; units that hold nothing count as zeroes.
     fn xor_of(&self, pages: &[Place], index: u32) -> Vec<u8> {
-        let length = self.flash.store.unit_cells();
-        let (mut sum, mut cells) = (vec![0; length], vec![0; length]);
+        let length = self.flash.store.unit_data_bytes();
+        let (mut sum, mut sector_data) = (vec![0; length], vec![0; length]);
         for place in pages {
             let unit = self.unit_at(*place) + index;
             if self.units_per_page > 1 && self.flash.oob.lpn(unit) == Lpn::NONE {
                 continue;
             }
             // Damage shows: what is built from it does not agree with what was there.
-            _ = self.flash.store.read(unit, 0, &mut cells);
-            sum.iter_mut().zip(&cells).for_each(|(sum, cell)| *sum ^= cell);
+            _ = self.flash.store.read(unit, 0, &mut sector_data);
+            sum.iter_mut().zip(&sector_data).for_each(|(sum, byte)| *sum ^= byte);
         }
         sum
     }
@@ -241,7 +242,7 @@ impl Media {
     }
 
     fn rebind_parity(&mut self, place: Place) {
-        if self.pool.superblocks.parity() == 0 || self.flash.store.cell_bytes() == 0 {
+        if self.pool.superblocks.parity() == 0 || self.flash.store.sector_data_bytes() == 0 {
             return;
         }
         let superblock = self.pool.superblocks.of(place.block);
@@ -294,30 +295,36 @@ impl Media {
         superblock != NONE
             && self.pool.superblocks.is_whole(superblock)
             && self.flash.is_written(place.block, place.page)
-            && self.pool.superblocks.bound_to(place).all(|other| self.held(superblock, other) != Held::Nowhere)
+            && self
+                .pool
+                .superblocks
+                .bound_to(place)
+                .all(|other| self.stripe_page(superblock, other) != StripePage::Nowhere)
     }
 
     /// Where the controller has a page of a stripe.
-    fn held(&self, superblock: u32, place: Place) -> Held {
+    fn stripe_page(&self, superblock: u32, place: Place) -> StripePage {
         let filler = || self.flash.oob.lpn(self.unit_at(place)) == Lpn::FILLER;
         if self.flash.is_written(place.block, place.page) {
             let kept = self.flash.blocks.readable(self.ppn_at(place)) && !filler();
-            return if kept { Held::OnFlash } else { Held::Nowhere };
+            return if kept { StripePage::OnFlash } else { StripePage::Nowhere };
         }
         if self.flash.find_program(place.block, place.page).is_some() {
-            return if filler() { Held::Nowhere } else { Held::InRam };
+            return if filler() { StripePage::Nowhere } else { StripePage::InRam };
         }
         // It is still to come, and so is the parity, which is in RAM as far as it goes.
-        let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) else { return Held::Nowhere };
-        let fills = self.gaps[slot].contains(&(place, Role::Filler));
-        if fills { Held::Nowhere } else { Held::ToCome }
+        let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) else {
+            return StripePage::Nowhere;
+        };
+        let fills = self.skipped_pages[slot].contains(&(place, Role::Filler));
+        if fills { StripePage::Nowhere } else { StripePage::ToCome }
     }
 
     /// What is on flash of the rest of a page's stripe.
     fn on_flash(&self, place: Place) -> Vec<Place> {
         let superblock = self.pool.superblocks.of(place.block);
         let others = self.pool.superblocks.bound_to(place);
-        others.filter(|other| self.held(superblock, *other) == Held::OnFlash).collect()
+        others.filter(|other| self.stripe_page(superblock, *other) == StripePage::OnFlash).collect()
     }
 
     /// Starts the reads of the rest of a stripe, as far as that is not in RAM, for `owner`; returns how many.
@@ -358,16 +365,16 @@ impl Media {
     /// Whether the XOR of a page's stripe is in RAM: its parity was not given out yet.
     pub(crate) fn has_parity_in_ram(&self, place: Place) -> bool {
         let superblock = self.pool.superblocks.of(place.block);
-        self.pool.superblocks.bound_to(place).any(|other| self.held(superblock, other) == Held::ToCome)
+        self.pool.superblocks.bound_to(place).any(|other| self.stripe_page(superblock, other) == StripePage::ToCome)
     }
 
     /// The rest of a page's stripe was read: what it gives is what the page holds, and what `waiting` and the programs behind
     /// it take from there. `from_ram` says that the XOR of the stripe was in RAM when the reads began, from which it was
-    /// taken: the stripe may have got its parity since, or was given up without. Returns the units, with the cells before
+    /// taken: the stripe may have got its parity since, or was given up without. Returns the units, with their data before
     /// and now, that are not what was programmed: none, unless parity is wrong.
     pub(crate) fn rebuilt(&mut self, place: Place, waiting: OpId, from_ram: bool) -> Vec<(UnitId, Vec<u8>, Vec<u8>)> {
         self.rebuilt_pages += 1;
-        if self.flash.store.cell_bytes() == 0 {
+        if self.flash.store.sector_data_bytes() == 0 {
             return Vec::new();
         }
         let mut others: Vec<Place> = self.pool.superblocks.bound_to(place).collect();
@@ -390,7 +397,7 @@ impl Media {
             if self.units_per_page > 1 && self.flash.oob.lpn(unit) == Lpn::NONE {
                 continue;
             }
-            let mut before = vec![0; self.flash.store.unit_cells()];
+            let mut before = vec![0; self.flash.store.unit_data_bytes()];
             _ = self.flash.store.read(unit, 0, &mut before);
             let now = self.xor_of(&others, index);
             if before != now {
@@ -406,25 +413,27 @@ impl Media {
 
     /// What a unit in flight took from a page is what was rebuilt of it.
     fn take_over(&mut self, unit: UnitId, wrong: &[(UnitId, Vec<u8>, Vec<u8>)]) {
-        let cell = self.flash.store.cell_bytes();
-        let mut cells = vec![0; self.flash.store.unit_cells()];
-        _ = self.flash.store.read(unit, 0, &mut cells);
+        let per_sector = self.flash.store.sector_data_bytes();
+        let mut sector_data = vec![0; self.flash.store.unit_data_bytes()];
+        _ = self.flash.store.read(unit, 0, &mut sector_data);
         for (_, before, now) in wrong {
-            replace_cells(&mut cells, cell, before, now);
+            replace_sector_data(&mut sector_data, per_sector, before, now);
         }
-        self.flash.store.write(unit, &cells);
+        self.flash.store.write(unit, &sector_data);
         self.rebind_parity(self.place_of(unit));
     }
 }
 
-/// Cells that are those of `before` become those of `now`.
-pub(crate) fn replace_cells(cells: &mut [u8], cell: usize, before: &[u8], now: &[u8]) {
-    assert_eq!(cells.len(), before.len(), "cells are replaced by as many");
-    assert_eq!(before.len(), now.len(), "cells are replaced by as many");
-    assert!(cell > 0, "cells of no bytes are replaced");
-    for ((cells, before), now) in cells.chunks_mut(cell).zip(before.chunks(cell)).zip(now.chunks(cell)) {
-        if cells == before {
-            cells.copy_from_slice(now);
+/// Sectors whose data is that of `before` get that of `now`.
+pub(crate) fn replace_sector_data(sector_data: &mut [u8], per_sector: usize, before: &[u8], now: &[u8]) {
+    assert_eq!(sector_data.len(), before.len(), "data is replaced by as much");
+    assert_eq!(before.len(), now.len(), "data is replaced by as much");
+    assert!(per_sector > 0, "sectors of no bytes are replaced");
+    for ((sector_data, before), now) in
+        sector_data.chunks_mut(per_sector).zip(before.chunks(per_sector)).zip(now.chunks(per_sector))
+    {
+        if sector_data == before {
+            sector_data.copy_from_slice(now);
         }
     }
 }

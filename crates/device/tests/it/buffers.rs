@@ -100,13 +100,13 @@ fn every_buffer_keeps_data_at_every_page_size() {
             let mut mix = Mix::draw(rng, config);
             let depth = one_of(rng, &[1, 8, 32]);
             let journal = run(&mut drive, &mut mix, rng, depth, 400);
-            let cells = journal.replay(drive.user_sectors());
+            let sector_data = journal.replay(drive.user_sectors());
             assert_checks(&drive);
             flush(&mut drive);
             let buffer = drive.counters().buffer;
             assert_eq!((buffer.pages_now, buffer.partial_pages_now), (0, 0), "a flush leaves nothing");
-            let found: Vec<u64> = read_all(&mut drive).into_iter().map(|cell| cell.expect("no faults")).collect();
-            assert_eq!(found, cells, "what the drive holds at the end");
+            let found: Vec<u64> = read_all(&mut drive).into_iter().map(|data| data.expect("no faults")).collect();
+            assert_eq!(found, sector_data, "what the drive holds at the end");
             assert_eq!(buffer.evictions, buffer.full_pages + buffer.partial_pages);
         });
     });

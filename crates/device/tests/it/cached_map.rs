@@ -3,7 +3,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::path::Stage;
+use ssdlab_device::critical_path::Stage;
 use ssdlab_device::{Drive, DriveConfig, MapCacheStats, MapRequests, MapUser, MapWaits, Options, Settings};
 use ssdlab_flash::{Cause, Contents, FaultKind, OpKind, Resource, Span};
 
@@ -270,7 +270,7 @@ fn uniform_writes_miss_in_proportion_to_what_is_not_cached() {
         let (ratio, expected) = (misses / 200_000.0, 1.0 - cached as f64 / map_pages as f64);
         println!("{cached} of {map_pages} map pages of {map_page}: {ratio:.4} misses a write, expected {expected:.4}");
         assert!((ratio / expected - 1.0).abs() < 0.01, "{ratio} misses a write, expected {expected}");
-        assert!(drive.check().iter().all(|check| check.held));
+        assert!(drive.check().iter().all(|check| check.passed));
     }
 }
 

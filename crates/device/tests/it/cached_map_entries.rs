@@ -112,7 +112,7 @@ fn uniform_writes_miss_in_proportion_to_what_is_not_cached() {
         let (ratio, expected) = (misses as f64 / 200_000.0, 1.0 - cached as f64 / f64::from(units));
         println!("{cached} of {units} entries: {ratio:.4} misses a write, expected {expected:.4}");
         assert!((ratio / expected - 1.0).abs() < 0.01, "{ratio} misses a write, expected {expected}");
-        assert!(drive.check().iter().all(|check| check.held));
+        assert!(drive.check().iter().all(|check| check.passed));
     }
 }
 
@@ -268,7 +268,7 @@ fn every_hit_miss_and_victim_is_that_of_a_list() {
                 "hits, misses, evictions, loads, reads for a program, flushes are {:?}",
                 model.counted
             );
-            assert!(drive.check().iter().all(|check| check.held));
+            assert!(drive.check().iter().all(|check| check.passed));
         }
     }
 }

@@ -66,7 +66,7 @@ fn a_program_takes_as_many_map_pages_as_a_page_of_flash_has_bytes_for() {
                 let count = drive.user_sectors() / u64::from(unit / 512) * 3 / 2;
                 write(&mut drive, unit, count);
                 measured.push(pages_a_program(&drive));
-                let broken: Vec<_> = drive.check().into_iter().filter(|check| !check.held).collect();
+                let broken: Vec<_> = drive.check().into_iter().filter(|check| !check.passed).collect();
                 assert!(broken.is_empty(), "{broken:?}");
             }
             println!("unit {unit}, map page {map_page}, timed {timed}, by {by}: {measured:.2?} map pages a program");

@@ -140,7 +140,7 @@ fn measure(case: &Case, design: &str) -> Measured {
     for _ in 0..writes {
         write(&mut drive, rng.random_range(0..case.user_pages));
     }
-    assert!(drive.check().iter().all(|check| check.held));
+    assert!(drive.check().iter().all(|check| check.passed));
     let flash = drive.counters().flash;
     let map = flash.get(OpKind::Program, Cause::Mapping);
     let stats = drive.counters().map_cache.unwrap_or_default();
@@ -149,7 +149,7 @@ fn measure(case: &Case, design: &str) -> Measured {
         data: (flash.total(OpKind::Program) - map) as f64 / writes as f64,
         map: map as f64 / writes as f64,
         misses: [ratio(MapUser::Host), ratio(MapUser::Gc)],
-        spare: drive.spare_at_collection().expect("victims were chosen"),
+        spare: drive.over_provisioning_at_collection().expect("victims were chosen"),
     }
 }
 

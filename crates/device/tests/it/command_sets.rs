@@ -6,7 +6,7 @@ use ssdlab_base::command_sets::tags::{
     WRITE_TAGGED, ZERO_TAG,
 };
 use ssdlab_base::{Answer, CommandSpec, Event, Nanos, Op, Opcode, Request};
-use ssdlab_device::{Completion, Data, Drive, DriveConfig, InterfaceKind, Options, Payload, Status, stamp_cell};
+use ssdlab_device::{Completion, Data, Drive, DriveConfig, InterfaceKind, Options, Payload, Status, sector_stamp};
 use ssdlab_flash::Contents;
 use ssdlab_torture::configs::handful;
 
@@ -37,7 +37,7 @@ fn spec(opcode: Opcode) -> &'static CommandSpec {
 /// Runs one command alone: its completion and its answer.
 fn alone(drive: &mut Drive, request: Request, words: &[u64]) -> (Completion, Answer) {
     let request = Request { at: drive.now(), tag: 7, ..request };
-    let stamps = drive.cell_bytes() > 0;
+    let stamps = drive.sector_data_bytes() > 0;
     let data = if stamps { Data::Stamp(99) } else { Data::Nothing };
     drive.submit_command(&request, Payload { data, words });
     while drive.completions().is_empty() {
@@ -75,9 +75,10 @@ fn words_and_bytes_go_both_ways_whatever_is_kept_of_data() {
             let (done, answer) = of_set(&mut drive, READ_TAGGED, 0, 3 * unit() + 1, &[]);
             assert_eq!((done.status, &answer.words[..]), (Status::Success, &[0, 11, 12, 0][..]));
             if contents == Contents::Stamps {
-                let (_, cells) = drive.read_data().pop().expect("the data comes with it");
-                let stamp = |sector: usize| u64::from_le_bytes(cells[sector * 8..][..8].try_into().expect("8 bytes"));
-                assert_eq!(stamp(unit() as usize), stamp_cell(99, unit()));
+                let (_, sector_data) = drive.read_data().pop().expect("the data comes with it");
+                let stamp =
+                    |sector: usize| u64::from_le_bytes(sector_data[sector * 8..][..8].try_into().expect("8 bytes"));
+                assert_eq!(stamp(unit() as usize), sector_stamp(99, unit()));
                 assert_eq!(stamp(0), 0);
             }
             let (done, answer) = of_set(&mut drive, FIND_TAG, 0, 0, &[12]);
@@ -91,7 +92,7 @@ fn words_and_bytes_go_both_ways_whatever_is_kept_of_data() {
             assert_eq!((done.status, answer.words), (Status::Absent, vec![0]));
             let counts: Vec<u64> = drive.command_counts().iter().map(|count| count.completed).collect();
             assert_eq!(counts, [1, 2, 2, 1, 0, 0]);
-            assert!(drive.check().iter().all(|check| check.held));
+            assert!(drive.check().iter().all(|check| check.passed));
         }
     }
 }

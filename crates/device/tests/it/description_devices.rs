@@ -68,7 +68,7 @@ fn the_benchmark_drive_is_the_one_the_benchmarks_define() {
     assert_eq!((geometry.channels, geometry.chips_per_channel), (8, 4));
     assert_eq!((geometry.dies_per_chip, geometry.planes_per_die), (1, 2));
     assert_eq!((geometry.page_bytes, geometry.pages_per_block), (4096, 256));
-    // Spare is 10 % of the user capacity, to a page.
+    // OverProvisioning is 10 % of the user capacity, to a page.
     assert_eq!(bench.user_bytes, (32 << 30) * 10 / 11 / 4096 * 4096);
     assert_eq!(bench.flash.timing.read[0].max, Nanos::from_us(50));
     assert_eq!(bench.flash.timing.program[0].max, Nanos::from_us(500));

@@ -336,7 +336,7 @@ fn all_missing_keys_are_told_at_once() {
 }
 
 /// Places and keys of a message of several errors, without the line that counts them.
-fn told(message: &str) -> Vec<String> {
+fn in_lines(message: &str) -> Vec<String> {
     let lines: Vec<&str> = message.lines().collect();
     let (count, errors) = lines.split_last().expect("a line");
     assert_eq!(*count, format!("{} errors", errors.len()), "{message}");
@@ -395,7 +395,7 @@ choices = -1
         "--set 'ftl.streams=0': ftl.streams",
         "--set 'buffer.sise=4k': buffer.sise",
     ];
-    assert_eq!(told(&message), expected, "{message}");
+    assert_eq!(in_lines(&message), expected, "{message}");
 }
 
 #[test]
@@ -405,9 +405,9 @@ fn rules_between_keys_are_told_beside_others_and_not_of_keys_that_are_wrong_them
     // What the chips are is not known without the size of their pages, so the mapping unit is not judged.
     let expected =
         ["--set 'flash.oob_size=8k': flash.oob_size", "--set 'interface.queue_depth=33': interface.queue_depth"];
-    assert_eq!(told(&message), expected, "{message}");
+    assert_eq!(in_lines(&message), expected, "{message}");
     let message = resolve(GOOD, &["gc.free_blocks=64", "capacity.user=1t", "buffer.policy=lru"]).expect_err("three");
-    assert_eq!(told(&message).len(), 3, "{message}");
+    assert_eq!(in_lines(&message).len(), 3, "{message}");
     let message = resolve(GOOD, &["gc.free_blocks=1", "gc.background_free_blocks=1"]).expect_err("one");
     assert!(message.starts_with("--set 'gc.free_blocks=1'") && message.lines().count() == 1, "{message}");
 }

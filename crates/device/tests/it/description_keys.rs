@@ -198,13 +198,13 @@ fn no_file_of_the_controller_names_a_key_of_one_policy_or_design() {
         .collect();
     assert!(own.len() >= 17, "{own:?}");
     let source = repository().join("crates/device/src");
-    let homes = ["buffer", "ftl", "gc/victim", "placement"].map(|folder| source.join(folder));
+    let sections = ["buffer", "ftl", "gc/victim", "placement"].map(|folder| source.join(folder));
     let (mut folders, mut files) = (vec![source.clone()], 0);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("the sources can be listed") {
             let path = entry.expect("the sources can be listed").path();
             if path.is_dir() {
-                folders.extend((!homes.contains(&path)).then_some(path));
+                folders.extend((!sections.contains(&path)).then_some(path));
                 continue;
             }
             let text = std::fs::read_to_string(&path).expect("a source can be read");

@@ -15,9 +15,9 @@ fn left_behind(config: &DriveConfig, contents: Contents, mix: &Mix, seed: u64) -
     run(&mut drive, &mut mix.clone(), &mut rng(seed, "commands"), 1, 400);
     settle(&mut drive);
     assert_checks(&drive);
-    let words: Vec<u64> = read_all(&mut drive).into_iter().map(|cell| cell.expect("no faults")).collect();
+    let words: Vec<u64> = read_all(&mut drive).into_iter().map(|data| data.expect("no faults")).collect();
     // The stamp of a sector is in front.
-    words.into_iter().step_by(drive.cell_bytes() / 8).collect()
+    words.into_iter().step_by(drive.sector_data_bytes() / 8).collect()
 }
 
 #[test]

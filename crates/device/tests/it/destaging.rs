@@ -280,7 +280,7 @@ fn without_time_the_same_leaves_as_when_the_chips_always_keep_up() {
         let config = shipped("demo-tlc", &[&settings[..], &more].concat());
         let run = |timed| {
             let drive = churn(&config, timed, 30_000, &mut rng(3, "churn"));
-            assert!(drive.check().iter().all(|check| check.held));
+            assert!(drive.check().iter().all(|check| check.passed));
             let counters = drive.counters();
             assert!(counters.victims[0] > victims, "garbage is collected: {:?}", counters.victims);
             (counters.flash.total(OpKind::Program), counters.buffer.destaged_pages, counters.buffer.write_hits)
@@ -320,7 +320,7 @@ fn every_policy_and_size_destages_under_garbage_collection() {
             completed += drive.completions().drain(..).count() as u64;
             assert_eq!((completed, drive.outstanding()), (6000, 0), "{policy} {size}");
             for check in drive.check() {
-                assert!(check.held, "{policy} {size}: {}: {}", check.name, check.detail);
+                assert!(check.passed, "{policy} {size}: {}: {}", check.name, check.detail);
             }
             let counters = drive.counters();
             assert!(counters.victims[0] > 0 && counters.buffer.destaged_pages > 0, "{policy} {size}");

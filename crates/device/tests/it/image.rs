@@ -97,7 +97,7 @@ fn a_drive_over_an_image_is_the_drive_in_memory_and_comes_back_from_its_files() 
             drop(kept);
             kept = on_image(&config, dir.path());
             for check in kept.check() {
-                assert!(check.held, "seed {seed}: {}: {}", check.name, check.detail);
+                assert!(check.passed, "seed {seed}: {}: {}", check.name, check.detail);
             }
             assert!(read_all(&mut kept) == model, "seed {seed}, life {life}: data was lost");
         }
@@ -117,7 +117,7 @@ fn every_design_comes_back_from_its_image_again_and_again() {
         for life in 0..4 {
             let mut drive = on_image(&config, dir.path());
             for check in drive.check() {
-                assert!(check.held, "{design}, life {life}: {}: {}", check.name, check.detail);
+                assert!(check.passed, "{design}, life {life}: {}: {}", check.name, check.detail);
             }
             assert!(read_all(&mut drive) == model, "{design}, life {life}: data was lost");
             work(&mut drive, &mut rng, 150, &mut model);

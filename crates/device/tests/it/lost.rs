@@ -219,9 +219,9 @@ fn a_page_on_its_way_by_copyback_is_read_where_it_comes_from() {
                 assert!(drive.run_to_completion(Nanos::MAX));
                 drive.completions().clear();
             }
-            for (tag, cells) in drive.read_data().drain(..) {
-                let cell = u64::from_le_bytes(cells[..8].try_into().expect("a cell"));
-                assert_eq!(Ok(cell), data[tag as usize * 2]);
+            for (tag, sector_data) in drive.read_data().drain(..) {
+                let word = u64::from_le_bytes(sector_data[..8].try_into().expect("8 bytes"));
+                assert_eq!(Ok(word), data[tag as usize * 2]);
             }
             let reads = drive.counters().flash.since(&before.flash).get(OpKind::Read, Cause::Host);
             assert_eq!(reads, 7, "no page of those is in RAM");

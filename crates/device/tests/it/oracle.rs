@@ -26,13 +26,13 @@ fn verified_run(config: &DriveConfig, seed: u64, depth: u64) -> (Journal, Vec<u6
     let mut mix = Mix::draw(&mut rng, config);
     let count = commands_for(&mut rng, config);
     let journal = run(&mut drive, &mut mix, &mut rng, depth, count);
-    let cells = journal.replay(drive.user_sectors());
+    let sector_data = journal.replay(drive.user_sectors());
     assert_checks(&drive);
     settle(&mut drive);
     assert_checks(&drive);
-    let found: Vec<u64> = read_all(&mut drive).into_iter().map(|cell| cell.expect("no faults")).collect();
-    assert_eq!(found, cells, "what the drive holds at the end");
-    (journal, cells)
+    let found: Vec<u64> = read_all(&mut drive).into_iter().map(|data| data.expect("no faults")).collect();
+    assert_eq!(found, sector_data, "what the drive holds at the end");
+    (journal, sector_data)
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn absurd_ranges_are_refused_and_change_nothing() {
         }
     }
     assert_eq!(drive.outstanding(), 0);
-    assert!(read_all(&mut drive).iter().all(|cell| *cell == Ok(0)));
+    assert!(read_all(&mut drive).iter().all(|data| *data == Ok(0)));
 }
 
 /// A command for an idle queue once waited behind another queue's backlog: whatever waited anywhere on the host's side

@@ -50,7 +50,7 @@ fn parity_is_taken_from_the_spare_and_is_a_cause_of_its_own() {
     const PAGE: &str = "parity = \"page\"";
     for victim in ["greedy", "cost-benefit", "fifo"] {
         let plain = overwritten(&thousand([1, 1, 1, 64], victim, ""));
-        let spare = plain.spare();
+        let spare = plain.over_provisioning();
         let programs = plain.counters().flash.total(OpKind::Program);
         for (geometry, superblock, parity, stripe) in [
             ([1, 1, 5, 16], "die", PAGE, 4),
@@ -67,11 +67,11 @@ fn parity_is_taken_from_the_spare_and_is_a_cause_of_its_own() {
             // Two frontiers may be in the middle of a stripe.
             let stripes = data / stripe;
             assert!((stripes - 2..=stripes).contains(&parity), "{parity} pages of parity for {data} of data, {ftl}");
-            assert_eq!(drive.spare().effective, spare.effective, "{ftl}");
+            assert_eq!(drive.over_provisioning().effective, spare.effective, "{ftl}");
             let physical = drive.config().flash.geometry.bytes() as f64;
             let user = drive.config().user_bytes as f64;
             assert!(
-                (drive.spare().nominal - (physical / user - 1.0)).abs() < 1e-12,
+                (drive.over_provisioning().nominal - (physical / user - 1.0)).abs() < 1e-12,
                 "the nominal spare is of all pages"
             );
         }

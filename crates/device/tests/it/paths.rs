@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Completion, DriveConfig, InterfaceKind, Pacing};
 use ssdlab_flash::{Cause, MultiPlane, OpKind, SchedulerKind};
 

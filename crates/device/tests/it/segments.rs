@@ -3,7 +3,7 @@
 
 use ssdlab_base::command_sets::segments::{Segment, SegmentState};
 use ssdlab_base::{Op, Request};
-use ssdlab_device::{Data, Drive, DriveConfig, Options, ReadUnwritten, Settings, Status, stamp_cell};
+use ssdlab_device::{Data, Drive, DriveConfig, Options, ReadUnwritten, Settings, Status, sector_stamp};
 use ssdlab_flash::{Cause, Contents, OpKind, SchedulerKind};
 
 use crate::timing_support::*;
@@ -153,10 +153,10 @@ fn order_is_that_of_arrival_at_any_depth_and_past_stalls() {
             drive.run_until(at);
         }
         drive.completions().clear();
-        let (_, cells) = drive.read_data().pop().expect("data");
-        for (sector, cell) in cells.chunks_exact(8).enumerate() {
-            let expected = stamp_cell(stamps[sector / PAGE as usize], first + sector as u64);
-            assert_eq!(cell, expected.to_le_bytes(), "sector {sector} of segment {segment}");
+        let (_, sector_data) = drive.read_data().pop().expect("data");
+        for (sector, data) in sector_data.chunks_exact(8).enumerate() {
+            let expected = sector_stamp(stamps[sector / PAGE as usize], first + sector as u64);
+            assert_eq!(data, expected.to_le_bytes(), "sector {sector} of segment {segment}");
         }
     }
 }
@@ -275,7 +275,7 @@ fn a_saved_drive_is_restored_with_its_segments() {
         assert_eq!(send(drive, Op::Write, 0, sectors), Status::Success);
         assert_eq!(send(drive, Op::Read, 10 * sectors, 3 * PAGE), Status::Success);
         assert!(matches!(send(drive, Op::Read, 10 * sectors, 4 * PAGE), Status::Refused(_)));
-        assert!(drive.check().iter().all(|check| check.held), "{:?}", drive.check());
+        assert!(drive.check().iter().all(|check| check.passed), "{:?}", drive.check());
     }
     assert_eq!(told(&drive), told(&restored));
 }
@@ -346,10 +346,10 @@ fn a_failed_program_leaves_the_segment_whole_and_in_place() {
         drive.submit(&Request { at, ..Request::new(Op::Read, 0, 3 * sectors) });
         run_all(&mut drive);
         assert_eq!(drive.completions().pop().map(|done| done.status), Some(Status::Success));
-        let (_, cells) = drive.read_data().pop().expect("data");
-        for (sector, cell) in cells.chunks_exact(8).enumerate() {
-            let expected = stamp_cell(sector as u64 / PAGE + 1, sector as u64);
-            assert_eq!(cell, expected.to_le_bytes(), "sector {sector}, seed {seed}");
+        let (_, sector_data) = drive.read_data().pop().expect("data");
+        for (sector, data) in sector_data.chunks_exact(8).enumerate() {
+            let expected = sector_stamp(sector as u64 / PAGE + 1, sector as u64);
+            assert_eq!(data, expected.to_le_bytes(), "sector {sector}, seed {seed}");
         }
         let failed = drive.counters().grown_bad_blocks;
         let replaced = drive.design().into_iter().find(|(name, _)| name == "replaced_blocks").map(|(_, count)| count);
@@ -375,7 +375,7 @@ fn static_wear_levelling_exchanges_the_most_and_the_least_worn() {
             }
             assert_eq!(send(&mut drive, Op::Trim, 9 * sectors, 3 * sectors), Status::Success);
         }
-        assert!(drive.check().iter().all(|check| check.held), "{:?}", drive.check());
+        assert!(drive.check().iter().all(|check| check.passed), "{:?}", drive.check());
         for segment in 0..9 {
             assert_eq!(drive.segment(segment), Some(Segment { state: SegmentState::Full, written: sectors }));
             assert_eq!(send(&mut drive, Op::Read, segment * sectors, sectors), Status::Success);

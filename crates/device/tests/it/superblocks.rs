@@ -35,7 +35,7 @@ fn programs(config: &DriveConfig) -> u64 {
         drive.completions().clear();
     }
     for check in drive.check() {
-        assert!(check.held, "{}: {}", check.name, check.detail);
+        assert!(check.passed, "{}: {}", check.name, check.detail);
     }
     drive.counters().flash.total(OpKind::Program)
 }
@@ -140,9 +140,9 @@ fn a_bad_member_costs_a_spare_before_it_costs_a_superblock() {
     let config = drive(TIMED, &factory);
     let mut drive = Drive::new(&config, OPTIONS).expect("an accepted drive");
     assert_eq!(drive.free_blocks(), 39);
-    let whole = drive.spare().effective;
+    let whole = drive.over_provisioning().effective;
     let check = |drive: &mut Drive, kind: FaultKind, block: u32, lost: bool| {
-        let before = drive.spare().effective;
+        let before = drive.over_provisioning().effective;
         let bad = drive.counters().grown_bad_blocks;
         drive.fail_next(kind, Some(BlockId(block)));
         let mut seed = u64::from(block);
@@ -151,10 +151,10 @@ fn a_bad_member_costs_a_spare_before_it_costs_a_superblock() {
             seed += 1;
             assert!(seed < u64::from(block) + 50, "the fault strikes");
         }
-        let after = drive.spare().effective;
+        let after = drive.over_provisioning().effective;
         assert_eq!(after < before, lost, "{kind:?} of block {block}: {before} to {after}");
         for check in drive.check() {
-            assert!(check.held, "{}: {}", check.name, check.detail);
+            assert!(check.passed, "{}: {}", check.name, check.detail);
         }
     };
     drive.expect_faults();
@@ -168,14 +168,14 @@ fn a_bad_member_costs_a_spare_before_it_costs_a_superblock() {
         drive
     };
     let mut drive = recovered(drive);
-    assert_eq!(drive.spare().effective, whole, "both bad blocks have substitutes after a power cut");
+    assert_eq!(drive.over_provisioning().effective, whole, "both bad blocks have substitutes after a power cut");
     drive.expect_faults();
     check(&mut drive, FaultKind::Erase, 20, true);
-    let less = drive.spare().effective;
+    let less = drive.over_provisioning().effective;
     // What that superblock left over stands in where no spare was before.
     check(&mut drive, FaultKind::Program, 40 + 13, false);
     let drive = recovered(drive);
-    assert_eq!(drive.spare().effective, less);
+    assert_eq!(drive.over_provisioning().effective, less);
 }
 
 #[test]

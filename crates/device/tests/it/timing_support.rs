@@ -239,7 +239,7 @@ impl Host {
 
     pub(crate) fn assert_checks_hold(&self) {
         for check in self.drive.check() {
-            assert!(check.held, "{}: {}", check.name, check.detail);
+            assert!(check.passed, "{}: {}", check.name, check.detail);
         }
     }
 }

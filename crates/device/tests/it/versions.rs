@@ -319,11 +319,11 @@ fn the_same_commands_leave_the_same_data_as_on_the_page_design() {
                 let mut mix = Mix::draw(&mut rng, &config).in_range();
                 // One at a time, so that all take effect in one order whatever the timing.
                 let journal = run(&mut drive, &mut mix, &mut rng, 1, 600);
-                let cells = journal.replay(drive.user_sectors());
+                let sector_data = journal.replay(drive.user_sectors());
                 settle(&mut drive);
                 assert_checks(&drive);
-                let found: Vec<u64> = read_all(&mut drive).into_iter().map(|cell| cell.expect("no faults")).collect();
-                assert_eq!(found, cells);
+                let found: Vec<u64> = read_all(&mut drive).into_iter().map(|data| data.expect("no faults")).collect();
+                assert_eq!(found, sector_data);
                 found
             });
             assert_eq!(contents[0], contents[1]);

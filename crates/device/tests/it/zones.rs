@@ -8,7 +8,7 @@ use ssdlab_base::command_sets::zoned::{
     ZONE_IS_FULL, ZONES_READ_ONLY, Zone, ZoneShape, ZoneState,
 };
 use ssdlab_base::{Op, Opcode, Request};
-use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Settings, Status, stamp_cell};
+use ssdlab_device::{Data, Drive, DriveConfig, Options, Payload, Settings, Status, sector_stamp};
 use ssdlab_flash::{Cause, Contents, OpKind};
 
 use crate::timing_support::*;
@@ -86,11 +86,11 @@ impl Zoned {
 
     fn read(&mut self, sector: u64, sectors: u64) -> Result<Vec<u64>, Status> {
         let status = self.send(Opcode::BLOCK, Op::Read, sector, sectors);
-        let data = self.drive.read_data().pop().map(|(_, cells)| cells).unwrap_or_default();
+        let data = self.drive.read_data().pop().map(|(_, sector_data)| sector_data).unwrap_or_default();
         if status != Status::Success {
             return Err(status);
         }
-        Ok(data.chunks_exact(8).map(|cell| u64::from_le_bytes(cell.try_into().expect("8 bytes"))).collect())
+        Ok(data.chunks_exact(8).map(|data| u64::from_le_bytes(data.try_into().expect("8 bytes"))).collect())
     }
 
     fn zone(&self, zone: u64) -> Zone {
@@ -115,9 +115,9 @@ fn zones_begin_at_powers_of_two_and_what_is_behind_their_capacity_holds_nothing(
     }
     // Command n of zone n - 1: each sector has the stamp of its address.
     for zone in 0..6 {
-        let cells = host.read(zone * SIZE, CAPACITY).expect("what is written");
-        for (sector, cell) in (zone * SIZE..).zip(cells) {
-            assert_eq!(cell, stamp_cell(zone + 1, sector), "sector {sector}");
+        let sector_data = host.read(zone * SIZE, CAPACITY).expect("what is written");
+        for (sector, data) in (zone * SIZE..).zip(sector_data) {
+            assert_eq!(data, sector_stamp(zone + 1, sector), "sector {sector}");
         }
         assert_eq!(host.read(zone * SIZE + CAPACITY, PAGE), Err(Status::Refused(ZONE_BOUNDARY)));
         assert_eq!(host.drive.mapped_run(zone * SIZE + 8, 6 * SIZE), (true, zone * SIZE + CAPACITY));
@@ -145,9 +145,9 @@ fn appends_are_told_where_they_went() {
     assert_eq!(host.zone(1), Zone { state: ZoneState::ImplicitlyOpen, written: sector - SIZE });
     for (tag, pages) in tags.iter().zip(lengths) {
         let first = host.answers[tag][0];
-        let cells = host.read(first, pages * PAGE).expect("what is written");
-        let expected: Vec<u64> = (first..first + pages * PAGE).map(|at| stamp_cell((*tag).into(), at)).collect();
-        assert_eq!(cells, expected, "append {tag}");
+        let sector_data = host.read(first, pages * PAGE).expect("what is written");
+        let expected: Vec<u64> = (first..first + pages * PAGE).map(|at| sector_stamp((*tag).into(), at)).collect();
+        assert_eq!(sector_data, expected, "append {tag}");
     }
 }
 
@@ -174,7 +174,7 @@ fn a_finished_zone_is_filled_and_stays_full() {
         assert_eq!(host.zone(zone), Zone { state: ZoneState::Full, written: CAPACITY });
         assert_eq!(host.write(zone * SIZE + pages * PAGE, PAGE), Status::Refused(ZONE_IS_FULL));
         let zeroes = host.read(zone * SIZE + pages * PAGE, CAPACITY - pages * PAGE).expect("a full zone");
-        assert!(zeroes.iter().all(|cell| *cell == 0), "zone {zone}");
+        assert!(zeroes.iter().all(|data| *data == 0), "zone {zone}");
         assert_eq!(host.act(RESET, zone), Status::Success);
         assert_eq!(host.read(zone * SIZE, PAGE), Err(Status::Refused(UNWRITTEN)));
         assert_eq!(host.write(zone * SIZE, CAPACITY), Status::Success);

@@ -2,7 +2,9 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE, Phase, Staged};
+use super::Flash;
+use super::operation::NONE;
+use super::resources::{Phase, Staged};
 use crate::{DieId, OpKind, Resource};
 
 impl Flash {

@@ -2,7 +2,9 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE, NOT_READY, Phase, Staged, Submit};
+use super::Flash;
+use super::operation::{NONE, Submit};
+use super::resources::{NOT_READY, Phase, Staged};
 use crate::blocks::Asked;
 use crate::schedule::{CLASSES, choose, is_collection};
 use crate::{DieId, MultiPlane, OpKind, Resource};

@@ -2,7 +2,9 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Done, EMPTY, Flash, Flight, NONE, Phase};
+use super::Flash;
+use super::operation::{Done, Flight, NONE};
+use super::resources::{EMPTY, Phase};
 use crate::blocks::Asked;
 use crate::{BlockId, DieId, OpKind, Ppn, UnitId};
 
@@ -195,9 +197,9 @@ impl Flash {
     /// What a unit in flight was to hold is lost: reading it is an error from now on, until all of it is written again.
     pub fn lose(&mut self, unit: UnitId) {
         self.oob.poison(unit);
-        if self.store.cell_bytes() > 0 {
+        if self.store.sector_data_bytes() > 0 {
             // Nothing is left of it either: a reader that takes it for data shows.
-            self.store.write(unit, &vec![LOST; self.store.unit_cells()]);
+            self.store.write(unit, &vec![LOST; self.store.unit_data_bytes()]);
         }
     }
 

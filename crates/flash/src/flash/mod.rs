@@ -10,174 +10,36 @@
 mod channel;
 mod die;
 mod end;
+mod links;
+mod operation;
+mod resources;
 mod single;
+mod statistics;
+mod submit;
 mod suspend;
 mod time;
+mod untimed;
 mod waits;
 mod watch;
 
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 
-pub use waits::{RecordId, Stay, Stretch};
-pub use watch::ArrayWork;
-
-use crate::blocks::{Asked, Blocks};
+use self::operation::Flight;
+use self::resources::{Channel, Die, EMPTY, Phase, Queue, Staged};
+use crate::blocks::Blocks;
 use crate::contents::{Oob, Store};
 use crate::events::EventTree;
 use crate::faults::FaultPlan;
-use crate::schedule::{CLASSES, Class};
+use crate::schedule::CLASSES;
 use crate::{
-    BlockId, Cause, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, OpKind, PlaneId,
-    Ppn, SchedulerKind, UnitId,
+    BlockId, Contents, DieId, FlashConfig, Geometry, Image, ImageError, Observer, OpCounts, PlaneId, SchedulerKind,
+    UnitId,
 };
 
-/// An operation in flight. Numbers are used again in the step after the one in which the operation is done.
-pub type OpId = u32;
-
-/// No operation, no block.
-pub const NONE: u32 = u32::MAX;
-
-/// Most planes a die may have: its non-empty queues are bits of one word.
-pub const MAX_PLANES_PER_DIE: u32 = 12;
-
-/// What the controller asks of the chips.
-#[derive(Clone, Copy, Debug)]
-pub struct Submit {
-    /// What to do.
-    pub kind: OpKind,
-    /// Why.
-    pub cause: Cause,
-    /// Which class of the die's queue.
-    pub class: Class,
-    /// The block; for a copyback the destination's.
-    pub block: BlockId,
-    /// The page in the block; 0 for an erase.
-    pub page: u32,
-    /// A copyback's source PPN; else unused.
-    pub source: Ppn,
-    /// Data bytes on the channel; 0 for an erase or a copyback.
-    pub bytes: u32,
-    /// The controller's own, given back when done.
-    pub token: u32,
-    /// A block that must not be erased before this is done, or `NONE`; given back when done.
-    pub pin: BlockId,
-    /// Operations to be linked that this one waits for.
-    pub waits_for: u16,
-}
-
-/// An operation that is done.
-#[derive(Clone, Copy, Debug)]
-pub struct Done {
-    /// The operation, no longer in flight.
-    pub op: OpId,
-    /// What it was.
-    pub kind: OpKind,
-    /// Why it was.
-    pub cause: Cause,
-    /// Its block.
-    pub block: BlockId,
-    /// Its page.
-    pub page: u32,
-    /// The token it was submitted with.
-    pub token: u32,
-    /// The pinned block it was submitted with.
-    pub pin: BlockId,
-    /// It failed: an uncorrectable read, or a program or erase failure.
-    pub failed: bool,
-    /// The operation that waited for it and is still in flight, or `NONE`.
-    pub then: OpId,
-}
-
-/// One cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Flight {
-    submit: Submit,
-    order: u64,
-    queued: Nanos,
-    /// The next in the die's queue, in the running group, or in the free list.
-    next: u32,
-    /// The operation that waits for this one.
-    then: u32,
-    /// The program that becomes ready when this one does.
-    follower: u32,
-    waits_for: u16,
-}
-
-const _: () = assert!(size_of::<Flight>() == 64, "an operation in flight is one cache line");
-const _: () = assert!(CLASSES * MAX_PLANES_PER_DIE as usize <= 64, "a die's queues are the bits of one word");
-
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    head: u32,
-    tail: u32,
-    /// The head's place in the order of arrival, or `NOT_READY`: what choosing looks at, without going to the head.
-    order: u64,
-}
-
-const NOT_READY: u64 = u64::MAX;
-
-const EMPTY: Queue = Queue { head: NONE, tail: NONE, order: NOT_READY };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Idle,
-    /// The running group waits for the channel, for its commands and data.
-    AwaitChannel,
-    /// The array is (or, from `array_start` on, will be) busy until `until`.
-    Array,
-    /// Read data waits for the channel.
-    AwaitDataOut,
-    /// Read data is on the channel until `until`.
-    DataOut,
-    /// The program before the running one is done; the running one's data, that was staged, is on the channel until `until`.
-    AwaitStaged,
-    /// The array stops for a read at `until`.
-    Suspending,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Staged {
-    Waiting,
-    Transferring { until: Nanos },
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Die {
-    channel: u32,
-    /// Which queues hold something: bit `class * planes + plane`.
-    waiting: u64,
-    /// Operations queued, not counting the running group.
-    queued: u32,
-    phase: Phase,
-    running: u32,
-    array_start: Nanos,
-    until: Nanos,
-    /// Channel time the die is waiting for, and the next die waiting for the same channel.
-    wants: Nanos,
-    next_waiter: DieId,
-    staged: u32,
-    staged_state: Staged,
-    suspended: u32,
-    /// What a suspended operation has still to do, without the time to resume.
-    remaining: Nanos,
-    /// Host reads that the running or suspended program or erase has given way to.
-    reads_let_pass: u32,
-    /// The queue that had the last turn.
-    last_queue: u32,
-    busy: Nanos,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Channel {
-    free_at: Nanos,
-    /// The dies that wait for it, in order.
-    head: DieId,
-    tail: DieId,
-    /// The last waiting die that has only command cycles to send; these go before data.
-    last_command: DieId,
-    busy: Nanos,
-}
+pub use operation::{Done, NONE, OpId, Submit};
+pub use resources::MAX_PLANES_PER_DIE;
+pub use waits::{RecordId, Stay, Stretch};
+pub use watch::ArrayWork;
 
 /// The chips of a drive.
 pub struct Flash {
@@ -373,16 +235,6 @@ impl Flash {
         &self.config
     }
 
-    /// Operations counted so far, by kind and cause.
-    pub const fn counts(&self) -> &OpCounts {
-        &self.counts
-    }
-
-    /// Of [`Flash::counts`], the operations that ran together with others on planes of their die.
-    pub const fn multi_plane(&self) -> &OpCounts {
-        &self.multi_plane
-    }
-
     /// Whether operations take time.
     pub const fn timed(&self) -> bool {
         self.timed
@@ -394,59 +246,6 @@ impl Flash {
         self.timed = timed;
     }
 
-    /// Forgets counters and busy times, and starts virtual time again; nothing may be in flight.
-    pub fn reset_statistics(&mut self) {
-        assert_eq!(self.in_flight, 0, "statistics are reset only while the chips are idle");
-        self.counts = OpCounts::default();
-        self.multi_plane = OpCounts::default();
-        for die in &mut self.dies {
-            die.busy = Nanos::ZERO;
-        }
-        for channel in &mut self.channels {
-            channel.busy = Nanos::ZERO;
-            channel.free_at = Nanos::ZERO;
-        }
-        if self.has_single_queue() {
-            self.forget_queue_event();
-        }
-        if self.waits.is_some() {
-            self.record_waits(true);
-        }
-    }
-
-    /// Attaches or detaches an observer.
-    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.observer = observer;
-        self.watch_if_needed();
-    }
-
-    /// An observer, or the record of waits, has come or gone.
-    fn watch_if_needed(&mut self) {
-        self.is_watched = self.observer.is_some() || self.waits.is_some() || self.has_single_queue();
-    }
-
-    /// Busy time of the channels and the arrays of the dies: transfers count when they begin, array work when it ends.
-    pub fn busy(&self) -> (Vec<Nanos>, Vec<Nanos>) {
-        let channels = self.channels.iter().map(|channel| channel.busy).collect();
-        (channels, self.dies.iter().map(|die| die.busy).collect())
-    }
-
-    /// Busy time of the channels and the arrays of the dies, with what runs at `now` counted exactly up to then: never
-    /// more than the time that has passed.
-    pub fn busy_at(&self, now: Nanos) -> (Vec<Nanos>, Vec<Nanos>) {
-        let running = |die: &Die| {
-            let works = matches!(die.phase, Phase::Array | Phase::Suspending);
-            if works { now.since(die.array_start) } else { Nanos::ZERO }
-        };
-        let so_far = |channel: &Channel| {
-            let ahead = channel.free_at.since(now);
-            assert!(channel.busy >= ahead, "a channel was busy for {}, of which {ahead} are to come", channel.busy);
-            channel.busy - ahead
-        };
-        let channels = self.channels.iter().map(so_far).collect();
-        (channels, self.dies.iter().map(|die| die.busy + running(die)).collect())
-    }
-
     /// Draws latencies and faults from the beginning of a seed's streams.
     pub fn reseed(&mut self, seed: u64) {
         self.rng = rng(seed, "flash latencies");
@@ -455,23 +254,6 @@ impl Flash {
             self.geometry.planes_per_die * self.geometry.blocks_per_plane,
             rng(seed, "flash faults"),
         );
-    }
-
-    /// Counts operations that were modelled as a whole.
-    pub const fn count(&mut self, kind: OpKind, cause: Cause, operations: u64) {
-        self.counts.0[kind as usize][cause as usize] += operations;
-    }
-
-    /// Operations that wait or run on a die.
-    #[inline]
-    pub fn load(&self, die: DieId) -> u32 {
-        let die = &self.dies[die.index()];
-        die.queued + u32::from(die.phase != Phase::Idle)
-    }
-
-    /// Operations submitted and not done.
-    pub const fn in_flight(&self) -> u32 {
-        self.in_flight
     }
 
     /// The die of a block.
@@ -520,285 +302,6 @@ impl Flash {
         if let Some(image) = self.store.image_mut() {
             image.substitute(block, index, self.blocks.get(block));
         }
-    }
-
-    /// The program in flight of a page, if there is one. A walk over a die's operations: for rare cases.
-    pub fn find_program(&self, block: BlockId, page: u32) -> Option<OpId> {
-        let die = &self.dies[self.die_of(block).index()];
-        let first = self.queue_index(self.die_of(block), 0, 0);
-        let queues = self.queues[first..first + CLASSES * self.geometry.planes_per_die as usize].iter();
-        let heads = queues.map(|queue| queue.head).chain([die.running, die.staged, die.suspended]);
-        heads.into_iter().find_map(|head| {
-            let mut op = head;
-            while op != NONE {
-                let flight = &self.flights[op as usize];
-                let programs = matches!(flight.submit.kind, OpKind::Program | OpKind::Copyback);
-                if programs && flight.submit.block == block && flight.submit.page == page {
-                    return Some(op);
-                }
-                op = flight.next;
-            }
-            None
-        })
-    }
-
-    /// The last operation of the chain that waits for `op`, or `op` itself.
-    pub fn last_waiter(&self, op: OpId) -> OpId {
-        let mut last = op;
-        while self.flights[last as usize].then != NONE {
-            last = self.flights[last as usize].then;
-        }
-        last
-    }
-
-    /// The operation that waits for `op`, or `NONE`.
-    pub fn waiter(&self, op: OpId) -> OpId {
-        self.flights[op as usize].then
-    }
-
-    /// The PPN that a copyback in flight moves; `None` for other operations.
-    pub fn copyback_source(&self, op: OpId) -> Option<Ppn> {
-        let submit = &self.flights[op as usize].submit;
-        (submit.kind == OpKind::Copyback).then_some(submit.source)
-    }
-
-    /// The block and page of an operation in flight.
-    pub fn target(&self, op: OpId) -> (BlockId, u32) {
-        let submit = &self.flights[op as usize].submit;
-        (submit.block, submit.page)
-    }
-
-    /// Whether a program in flight still waits for reads.
-    pub fn waits(&self, op: OpId) -> bool {
-        self.flights[op as usize].waits_for > 0
-    }
-
-    /// Does an operation at once, without time: its effect, its count, its fault. Returns whether it failed.
-    #[inline]
-    pub fn execute(&mut self, kind: OpKind, cause: Cause, block: BlockId, page: u32) -> bool {
-        debug_assert_eq!(self.in_flight, 0, "{kind:?} of block {block} page {page} at once, while others take time");
-        let asked = Asked { cause, now: Nanos::ZERO };
-        self.apply(kind, asked, block, page, Ppn::NONE)
-    }
-
-    /// Does a copyback from PPN `source` at once, without time: its effect, its count, its fault. Returns whether it
-    /// failed.
-    pub fn execute_copyback(&mut self, cause: Cause, block: BlockId, page: u32, source: Ppn) -> bool {
-        let asked = Asked { cause, now: Nanos::ZERO };
-        self.apply(OpKind::Copyback, asked, block, page, source)
-    }
-
-    /// Whether operations can fail.
-    #[inline]
-    pub const fn may_fail(&self) -> bool {
-        self.faults.is_active()
-    }
-
-    /// Whether no page's OOB holds more than the map and no operation can fail, so that pages are moved alike.
-    #[inline]
-    pub fn moves_alike(&self) -> bool {
-        self.oob.is_plain() && !self.faults.is_active()
-    }
-
-    /// Whether nothing else is stored either, so that runs of pages may be dealt with as one.
-    #[inline]
-    pub fn is_plain(&self) -> bool {
-        self.store.cell_bytes() == 0 && self.moves_alike()
-    }
-
-    /// Does `count` operations on pages of one block at once, without time; only where [`Flash::is_plain`]. Programs go
-    /// to the next pages in order; reads to pages that are written.
-    #[inline]
-    pub fn execute_run(&mut self, kind: OpKind, cause: Cause, block: BlockId, count: u32) {
-        debug_assert!(self.is_plain(), "{count} pages of block {block} go as one, and they are not alike");
-        debug_assert_eq!(self.in_flight, 0, "a run of pages of block {block} at once, while others take time");
-        self.counts.0[kind as usize][cause as usize] += u64::from(count);
-        let asked = Asked { cause, now: Nanos::ZERO };
-        match kind {
-            OpKind::Read => self.blocks.read_run(block, count),
-            OpKind::Program | OpKind::Copyback => self.blocks.program_run(block, count, asked),
-            OpKind::Erase => unreachable!("erases come one at a time"),
-        }
-    }
-
-    /// Takes an operation into its die's queue, and starts it if the die is idle.
-    // Inlined, the caller's fields go straight to their cache line: copied from the stack in wider pieces than they were
-    // put there in, they would wait for every store on the way.
-    #[inline(always)]
-    pub fn submit(&mut self, now: Nanos, submit: Submit) -> OpId {
-        debug_assert!(self.timed, "untimed operations are executed, not submitted");
-        debug_assert!(submit.block.0 < self.geometry.blocks(), "block {} of {}", submit.block, self.geometry.blocks());
-        debug_assert!(submit.kind != OpKind::Erase || submit.page == 0, "an erase of page {}", submit.page);
-        debug_assert!(
-            self.events.next().is_none_or(|at| at >= now),
-            "submitted at {now}, after what is to happen at {:?}",
-            self.events.next()
-        );
-        let flight = Flight {
-            submit,
-            order: self.order,
-            queued: now,
-            next: NONE,
-            then: NONE,
-            follower: NONE,
-            waits_for: submit.waits_for,
-        };
-        self.order += 1;
-        self.in_flight += 1;
-        let op = self.free;
-        let op = if op == NONE {
-            self.flights.push(flight);
-            self.flights.len() as u32 - 1
-        } else {
-            self.free = self.flights[op as usize].next;
-            self.flights[op as usize] = flight;
-            op
-        };
-        self.enqueue(now, op, submit.block, submit.class, submit.waits_for > 0);
-        op
-    }
-
-    /// Puts the latest operation at the end of its queue.
-    fn enqueue(&mut self, now: Nanos, op: OpId, block: BlockId, class: Class, waits: bool) {
-        if self.waits.is_some() {
-            self.note_submitted(op, now);
-        }
-        let die = self.die_of(block);
-        let plane = self.plane_in_die(block);
-        let index = self.queue_index(die, class as usize, plane);
-        let queue = &mut self.queues[index];
-        debug_assert_eq!(queue.head == NONE, queue.tail == NONE, "queue {index} has a head and a tail, or neither");
-        if queue.head == NONE {
-            queue.head = op;
-            queue.order = if waits { NOT_READY } else { self.order - 1 };
-        } else {
-            self.flights[queue.tail as usize].next = op;
-        }
-        queue.tail = op;
-        let state = &mut self.dies[die.index()];
-        state.waiting |= 1 << (class as u32 * self.geometry.planes_per_die + plane);
-        state.queued += 1;
-        if state.phase == Phase::Idle {
-            if self.joins_planes() {
-                // What else is submitted now may join it.
-                self.events.set(die.0, now);
-            } else {
-                self.start_next(die, now);
-            }
-        } else if class == Class::HostRead {
-            self.consider_suspend(die, now);
-        } else {
-            self.stage(die, now);
-        }
-    }
-
-    /// The waits of an operation begin.
-    #[cold]
-    #[inline(never)]
-    fn note_submitted(&mut self, op: OpId, now: Nanos) {
-        let die = self.die_of(self.flights[op as usize].submit.block);
-        let (what, channel) = (self.what(op), self.dies[die.index()].channel);
-        if let Some(waits) = &mut self.waits {
-            waits.submitted(op, (die, channel), what, now);
-        }
-    }
-
-    /// Tells the waits of every operation of a group something.
-    #[cold]
-    fn note_waits(&mut self, group: OpId, note: impl Fn(&mut waits::Waits, OpId)) {
-        let Some(waits) = &mut self.waits else { return };
-        let mut op = group;
-        while op != NONE {
-            note(waits, op);
-            op = self.flights[op as usize].next;
-        }
-    }
-
-    /// What an operation is.
-    fn what(&self, op: OpId) -> (OpKind, Cause) {
-        let Submit { kind, cause, .. } = self.flights[op as usize].submit;
-        (kind, cause)
-    }
-
-    /// Makes `later` wait for `earlier` too; it was submitted with `waits_for` counting this link.
-    pub fn link(&mut self, earlier: OpId, later: OpId) {
-        let flight = &mut self.flights[earlier as usize];
-        assert_eq!(flight.then, NONE, "an operation releases one other");
-        flight.then = later;
-        debug_assert!(self.waits(later), "operation {later} was submitted without a link, and waits for {earlier}");
-    }
-
-    /// Makes `later` ready together with `earlier`, which is not ready yet, and whose followers end with it: pages of a
-    /// row are programmed on all planes at once. `later` was submitted with `waits_for` counting this, and nothing else.
-    pub fn follow(&mut self, earlier: OpId, later: OpId) {
-        assert!(self.waits(earlier), "what is ready is followed by nothing");
-        let flight = &mut self.flights[earlier as usize];
-        assert_eq!(flight.follower, NONE, "one operation follows another");
-        flight.follower = later;
-        let links = self.flights[later as usize].waits_for;
-        assert_eq!(links, 1, "operation {later} follows {earlier} and waits for nothing else");
-    }
-
-    /// Makes `later` wait until `earlier`, which waits for reads, is ready: until its data is in the controller's RAM. It was
-    /// submitted with `waits_for` counting this.
-    pub fn link_ready(&mut self, earlier: OpId, later: OpId) {
-        assert!(self.waits(earlier), "what is ready holds nobody up");
-        assert!(
-            self.waits(later),
-            "operation {later} was submitted without a link, and waits until {earlier} is ready"
-        );
-        if self.on_ready.len() <= earlier as usize {
-            self.on_ready.resize(self.flights.len(), NONE);
-        }
-        assert_eq!(self.on_ready[earlier as usize], NONE, "one operation waits until another is ready");
-        self.on_ready[earlier as usize] = later;
-    }
-
-    /// From now on who waits for a read that fails goes on waiting, until [`Flash::release_waiter`].
-    pub fn hold_failed_reads(&mut self) {
-        self.holds_failed_reads = true;
-    }
-
-    /// What a failed read was to bring is there by other means, or never will be: `waiter`, which [`Done::then`] named, goes
-    /// on; `by` is the operation that ended last for it.
-    pub fn release_waiter(&mut self, waiter: OpId, by: OpId, now: Nanos) {
-        assert!(self.holds_failed_reads, "operation {waiter} was released when {by} ended");
-        if let Some(waits) = &mut self.waits
-            && self.flights[waiter as usize].waits_for == 1
-        {
-            waits.released(waiter, by, now);
-        }
-        self.release(waiter, now);
-    }
-
-    /// Whether who waits for a failed read waits on.
-    pub const fn holds_failed_reads(&self) -> bool {
-        self.holds_failed_reads
-    }
-
-    /// Makes `later`, which waits already, wait for the read `earlier` as well.
-    pub fn link_also(&mut self, earlier: OpId, later: OpId) {
-        assert!(self.waits(later), "what is ready waits for nothing more");
-        assert_eq!(self.flights[earlier as usize].submit.kind, OpKind::Read, "a row waits for reads");
-        self.flights[later as usize].waits_for += 1;
-        self.link(earlier, later);
-    }
-
-    /// The operation that becomes ready with `op`, or `NONE`.
-    pub fn follower(&self, op: OpId) -> OpId {
-        self.flights[op as usize].follower
-    }
-
-    /// Whether `op` is a program of this page that still waits; `op` may have ended long ago.
-    pub fn awaits_reads(&self, op: OpId, block: BlockId, page: u32) -> bool {
-        self.flights
-            .get(op as usize)
-            .is_some_and(|flight| flight.waits_for > 0 && (flight.submit.block, flight.submit.page) == (block, page))
-    }
-
-    /// Whether an operation in flight is a read.
-    pub fn is_read(&self, op: OpId) -> bool {
-        self.flights[op as usize].submit.kind == OpKind::Read
     }
 
     /// When something happens next on the chips.

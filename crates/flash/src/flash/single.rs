@@ -15,7 +15,9 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Die, Flash, NONE, Phase, Staged};
+use super::Flash;
+use super::operation::NONE;
+use super::resources::{Die, Phase, Staged};
 use crate::{DieId, SchedulerKind};
 
 impl Flash {

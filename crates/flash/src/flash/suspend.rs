@@ -2,7 +2,9 @@
 
 use ssdlab_base::Nanos;
 
-use super::{Flash, NONE, Phase};
+use super::Flash;
+use super::operation::NONE;
+use super::resources::Phase;
 use crate::{DieId, OpKind};
 
 impl Flash {

@@ -3,7 +3,8 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 
-use super::{Flash, NONE};
+use super::Flash;
+use super::operation::NONE;
 use crate::{Latency, OpKind, Ppn};
 
 impl Flash {

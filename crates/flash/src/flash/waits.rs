@@ -387,7 +387,7 @@ impl super::Flash {
     }
 
     /// The record of an operation that has ended in the last step; `None` while nothing is recorded.
-    pub fn record_of(&self, op: super::OpId) -> Option<RecordId> {
+    pub fn record_of(&self, op: super::operation::OpId) -> Option<RecordId> {
         let number = self.waits.as_ref()?.by_op.get(op as usize)?;
         (*number != NOTHING).then_some(*number)
     }

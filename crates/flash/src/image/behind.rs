@@ -123,13 +123,13 @@ impl Behind {
         batches.find_map(|batch| in_batch(batch).map(|from| &batch.data[from..from + bytes]))
     }
 
-    pub(super) fn put_unit(&mut self, unit: UnitId, cells: &[u8]) {
+    pub(super) fn put_unit(&mut self, unit: UnitId, sector_data: &[u8]) {
         let batch = self.last();
         match batch.runs.last_mut() {
             Some(run) if run.first + run.units == unit => run.units += 1,
             _ => batch.runs.push(Run { first: unit, units: 1, at: batch.data.len() }),
         }
-        batch.data.extend_from_slice(cells);
+        batch.data.extend_from_slice(sector_data);
     }
 
     /// Where records are appended that go to `end` of the log.

@@ -25,8 +25,8 @@ pub(super) fn check_of(bytes: &[u8], seed: u64) -> u32 {
 }
 
 /// The check of a unit's data: of the bytes, moved by the unit's number, so that data in a wrong place shows too.
-pub(super) fn unit_check(cells: &[u8], unit: UnitId) -> u32 {
-    moved(check_of(cells, 0), UnitId(0), unit)
+pub(super) fn unit_check(sector_data: &[u8], unit: UnitId) -> u32 {
+    moved(check_of(sector_data, 0), UnitId(0), unit)
 }
 
 /// The check of the same data in another unit.

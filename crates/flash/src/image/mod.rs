@@ -398,29 +398,29 @@ impl Image {
 
     // ---- data ----
 
-    /// Reads `cells` from byte `from` of a unit on; false if the unit's data does not agree with its check.
-    pub(crate) fn read(&self, unit: UnitId, from: usize, cells: &mut [u8]) -> bool {
+    /// Reads `sector_data` from byte `from` of a unit on; false if the unit's data does not agree with its check.
+    pub(crate) fn read(&self, unit: UnitId, from: usize, sector_data: &mut [u8]) -> bool {
         if !self.behind.is_empty()
             && let Some(whole) = self.behind.unit(unit, self.unit_bytes as usize)
         {
-            cells.copy_from_slice(&whole[from..from + cells.len()]);
+            sector_data.copy_from_slice(&whole[from..from + sector_data.len()]);
             return true;
         }
-        if cells.len() == self.unit_bytes as usize {
-            return self.read_unit(unit, cells);
+        if sector_data.len() == self.unit_bytes as usize {
+            return self.read_unit(unit, sector_data);
         }
         let mut whole = vec![0; self.unit_bytes as usize];
         let good = self.read_unit(unit, &mut whole);
-        cells.copy_from_slice(&whole[from..from + cells.len()]);
+        sector_data.copy_from_slice(&whole[from..from + sector_data.len()]);
         good
     }
 
     /// Reads all bytes of a unit from its file; false, and its page is noted, if they do not agree with their check.
-    fn read_unit(&self, unit: UnitId, cells: &mut [u8]) -> bool {
+    fn read_unit(&self, unit: UnitId, sector_data: &mut [u8]) -> bool {
         let offset = u64::from(unit.0) * u64::from(self.unit_bytes);
         let expected = self.checks.get(unit.index());
-        let found = match self.files.pages.read_exact_at(cells, offset) {
-            Ok(()) => match unit_check(cells, unit) {
+        let found = match self.files.pages.read_exact_at(sector_data, offset) {
+            Ok(()) => match unit_check(sector_data, unit) {
                 found if found == expected => return true,
                 found => DamageFound::Check { found, expected },
             },
@@ -444,26 +444,26 @@ impl Image {
     }
 
     /// Writes all bytes of a unit, of a page whose program has not ended.
-    pub(crate) fn write(&mut self, unit: UnitId, cells: &[u8]) {
-        self.put_unit(unit, cells, unit_check(cells, unit));
+    pub(crate) fn write(&mut self, unit: UnitId, sector_data: &[u8]) {
+        self.put_unit(unit, sector_data, unit_check(sector_data, unit));
     }
 
     /// Writes a unit's bytes into another one, of a page whose program has not ended. False if they are damaged.
     pub(crate) fn copy(&mut self, from: UnitId, to: UnitId) -> bool {
-        let mut cells = std::mem::take(&mut self.unit);
-        cells.resize(self.unit_bytes as usize, 0);
-        let whole = self.read(from, 0, &mut cells);
+        let mut sector_data = std::mem::take(&mut self.unit);
+        sector_data.resize(self.unit_bytes as usize, 0);
+        let whole = self.read(from, 0, &mut sector_data);
         // What was just found to agree with its check need not be summed up again.
-        let check = if whole { moved(self.checks.get(from.index()), from, to) } else { unit_check(&cells, to) };
-        self.put_unit(to, &cells, check);
-        self.unit = cells;
+        let check = if whole { moved(self.checks.get(from.index()), from, to) } else { unit_check(&sector_data, to) };
+        self.put_unit(to, &sector_data, check);
+        self.unit = sector_data;
         whole
     }
 
-    fn put_unit(&mut self, unit: UnitId, cells: &[u8], check: u32) {
-        assert_eq!(cells.len(), self.unit_bytes as usize, "unit {unit} is written as a whole");
+    fn put_unit(&mut self, unit: UnitId, sector_data: &[u8], check: u32) {
+        assert_eq!(sector_data.len(), self.unit_bytes as usize, "unit {unit} is written as a whole");
         self.checks.set(unit.index(), check);
-        self.behind.put_unit(unit, cells);
+        self.behind.put_unit(unit, sector_data);
         // On a full disk who asks for an answer tries again.
         if self.behind.is_full() && !self.full {
             self.settle();

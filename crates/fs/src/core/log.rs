@@ -310,7 +310,7 @@ impl Logs {
     }
 
     /// The next check-point has all parts.
-    pub(crate) fn told(&mut self) {
+    pub(crate) fn all_saved(&mut self) {
         self.loose.values_mut().for_each(|loose| loose.told = loose.owners.len());
     }
 

@@ -205,7 +205,7 @@ impl FileSystem {
             let sectors = u64::from(segment_blocks) * BLOCK_SECTORS;
             self.below.send(Request::new(Op::Trim, u64::from(other) * sectors, sectors), &[], Purpose::TrimCheckpoints);
         }
-        self.core.logs.told();
+        self.core.logs.all_saved();
         self.checkpoints.version = version;
         self.checkpoints.blocks = blocks;
         let joined = std::mem::take(&mut self.checkpoints.next);

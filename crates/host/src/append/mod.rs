@@ -138,7 +138,7 @@ impl Append {
     /// # Errors
     /// The drive has too few segments, does not give back what the layer keeps, or has data that no such layer wrote.
     pub fn new(below: Box<dyn Device>, config: AppendConfig) -> Result<Append, LayerError> {
-        let (unit_bytes, cell) = (below.identify().unit_bytes, below.cell_bytes());
+        let (unit_bytes, cell) = (below.identify().unit_bytes, below.sector_data_bytes());
         let mut array = Array::new(vec![below]);
         let (target, segments) = Target::report(&mut array)?;
         let (segment, most_active) = (target.segment_sectors(), target.limit());

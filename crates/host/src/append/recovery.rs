@@ -229,7 +229,7 @@ mod tests {
             assert_eq!(part.status, Status::Success);
         }
         let (_, segments) = Target::report(&mut array).expect("a report");
-        let cell = array.device(0).cell_bytes();
+        let cell = array.device(0).sector_data_bytes();
         let found = find(&mut array, target, &layout, &segments, cell).expect("a map");
         assert_eq!((found.area, found.serial, found.newest), (0, 9, 9));
         let last = data + layout.segment_units - 1;

@@ -2,7 +2,7 @@
 
 use ssdlab_base::Op;
 use ssdlab_device::Status;
-use ssdlab_device::path::Part;
+use ssdlab_device::critical_path::Part;
 
 use super::command::State;
 use super::space::For;

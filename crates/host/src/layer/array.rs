@@ -1,7 +1,7 @@
 //! The devices below a layer, kept in one virtual time, and the commands that the layer has in them.
 
 use ssdlab_base::{Answer, Event, Nanos, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Completion, Data, Payload, Status};
 
 use super::Slots;
@@ -46,7 +46,7 @@ impl<P> Lower<P> {
     fn new(device: Box<dyn Device>) -> Lower<P> {
         let identity = device.identify();
         let buffered = identity.has_write_cache || identity.has_host_cache;
-        let keeps_contents = device.cell_bytes() > 0;
+        let keeps_contents = device.sector_data_bytes() > 0;
         Lower { device, sent: Slots::new(), in_flight: 0, buffered, keeps_contents }
     }
 

@@ -2,7 +2,7 @@
 
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Completion, Counters, Data, Payload};
 
 use super::{Engine, Layer};
@@ -23,7 +23,7 @@ impl<L: Layer> BlockDevice for L {
         handed_on(self).map_or(0, |device| device.reserved_sectors())
     }
 
-    fn cell_bytes(&self) -> usize {
+    fn sector_data_bytes(&self) -> usize {
         self.io().cell
     }
 

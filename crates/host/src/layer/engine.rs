@@ -62,7 +62,7 @@ pub(crate) trait Engine: Layer {
         }
         let in_range = request.sector.checked_add(request.sectors).is_some_and(|end| end <= sectors);
         let keeps = io.cell > 0 && request.op == Op::Write && in_range;
-        let cells = if keeps { payload.data.cells(request, io.cell) } else { Vec::new() };
+        let cells = if keeps { payload.data.sector_data(request, io.cell) } else { Vec::new() };
         let extent = self.extent(request);
         let slot = self.io_mut().add(*request, extent, cells, payload.words);
         self.admit(slot);

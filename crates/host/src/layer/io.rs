@@ -1,7 +1,7 @@
 //! What every layer keeps: the devices below, the commands from above that have not ended, and what the caller has not taken.
 
 use ssdlab_base::{Answer, Op, Request};
-use ssdlab_device::path::{Part, Path};
+use ssdlab_device::critical_path::{Part, Path};
 use ssdlab_device::{Completion, Status};
 
 use super::paths::{Waits, completion, path_of};
@@ -150,7 +150,7 @@ pub(crate) struct Io<P, S> {
 impl<P, S: Default> Io<P, S> {
     /// What a layer of this kind keeps above devices before any command has come.
     pub(crate) fn new(devices: Array<()>, kind: &LayerKind) -> Io<P, S> {
-        let cell = devices.device(0).cell_bytes();
+        let cell = devices.device(0).sector_data_bytes();
         let is_timed = devices.devices().any(|device| device.identify().is_timed);
         Io {
             cell,

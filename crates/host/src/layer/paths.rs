@@ -1,7 +1,7 @@
 //! What a command waited for in a layer and below it, and how it ended.
 
 use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
-use ssdlab_device::path::{Part, Path, Segment, Stage};
+use ssdlab_device::critical_path::{Part, Path, Segment, Stage};
 use ssdlab_device::{Completion, Status};
 
 /// The completion of a command from above.

@@ -156,7 +156,7 @@ impl Mirror {
     pub fn new(devices: Vec<Box<dyn Device>>, config: MirrorConfig) -> Result<Mirror, LayerError> {
         let below: Vec<Below> = devices.iter().map(|device| Below::of(&**device)).collect();
         let layout = config.layout(&below)?;
-        let cell = devices.first().map_or(0, |device| device.cell_bytes());
+        let cell = devices.first().map_or(0, |device| device.sector_data_bytes());
         let mut array = Array::new(devices);
         let sides = array.len();
         let everyone = (1 << sides) - 1;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
-use ssdlab_device::path::{Part, Path};
+use ssdlab_device::critical_path::{Part, Path};
 
 use super::{Purpose, Restoring};
 use crate::layer::{Ended, Engine, changes};

@@ -9,7 +9,7 @@
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
-use ssdlab_device::path::Path;
+use ssdlab_device::critical_path::Path;
 
 use super::config::TableIn;
 use super::layout::HEADER_SECTORS;

@@ -2,7 +2,7 @@
 
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
-use ssdlab_device::path::Part;
+use ssdlab_device::critical_path::Part;
 
 use super::commit::Pending;
 use super::config::WhenFull;

@@ -135,7 +135,7 @@ impl Restoring {
     pub fn new(below: Box<dyn Device>, config: RestoringConfig) -> Result<Restoring, LayerError> {
         let identity = below.identify();
         let layout = config.layout(below.sectors(), identity.unit_bytes)?;
-        let cell = below.cell_bytes();
+        let cell = below.sector_data_bytes();
         let mut array = Array::new(vec![below]);
         let keeps_table = config.table == TableIn::Drive;
         let Found { records, header_is_stale, stuck } =

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ssdlab_base::command_sets::shrd::READ_LOG;
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
-use ssdlab_device::path::{Part, Path};
+use ssdlab_device::critical_path::{Part, Path};
 
 use super::{Purpose, Shrd};
 use crate::layer::{Ended, Engine};

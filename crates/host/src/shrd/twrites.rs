@@ -3,7 +3,7 @@
 use ssdlab_base::Request;
 use ssdlab_base::command_sets::shrd::{SHRD, TWRITE_DATA, TWRITE_HEADER, TwriteHeader};
 use ssdlab_device::Status;
-use ssdlab_device::path::Part;
+use ssdlab_device::critical_path::Part;
 
 use super::config::{Ordering, WhenFull};
 use super::{Purpose, Shrd, Twrite};

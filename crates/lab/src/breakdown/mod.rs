@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use ssdlab_base::Request;
 use ssdlab_device::Completion;
-use ssdlab_device::path::{Part, Path, Segment, Stage};
+use ssdlab_device::critical_path::{Part, Path, Segment, Stage};
 
 use crate::result::{Check, LatencyBreakdown, LatencySplit, OpBreakdown, SlowRequest, Wait};
 
@@ -221,7 +221,7 @@ impl Gathered {
         if let Some(why) = &self.first_wrong {
             detail.push_str(&format!("; the first that do not: {why}"));
         }
-        Check { name: NAME.to_string(), held: self.wrong == 0, detail }
+        Check { name: NAME.to_string(), passed: self.wrong == 0, detail }
     }
 
     /// What results say.
@@ -341,7 +341,7 @@ mod tests {
                 let wait = (Part::LinkWait, wait);
                 completed(&mut gathered, at as u64, &[wait, (Part::Link, link)].into_iter().filter(|(_, ns)| *ns > 0).collect::<Vec<_>>());
             }
-            prop_assert!(gathered.check().held, "{}", gathered.check().detail);
+            prop_assert!(gathered.check().passed, "{}", gathered.check().detail);
             let result = gathered.result();
             let mut sorted: Vec<u64> = latencies.iter().map(|(wait, link)| wait + link).collect();
             sorted.sort_unstable();
@@ -370,7 +370,7 @@ mod tests {
             let parts = [(Part::LinkWait, 2), (Part::Link, 3)];
             let lengths: Vec<(Part, u64)> = parts.into_iter().cycle().take(waits).collect();
             completed(&mut gathered, 0, &lengths);
-            assert!(gathered.check().held, "{}", gathered.check().detail);
+            assert!(gathered.check().passed, "{}", gathered.check().detail);
             let slowest = &gathered.result().slowest[0];
             assert_eq!(slowest.waits.len(), kept);
             assert_eq!(slowest.waits.iter().map(|wait| wait.ns).sum::<u64>(), slowest.latency_ns);
@@ -381,7 +381,7 @@ mod tests {
     fn a_part_that_is_missing_breaks_the_check() {
         let mut gathered = Gathered::new(Breakdown { slowest: 0 }, None);
         completed(&mut gathered, 5, &[(Part::Link, 10), (Part::Controller, 3)]);
-        assert!(gathered.check().held);
+        assert!(gathered.check().passed);
         let request = Request { at: Nanos(5), ..Request::new(Op::Write, 8, 8) };
         let segment = |from, to| Segment { stage: Stage::Request, part: Part::Link, from: Nanos(from), to: Nanos(to) };
         let completion = Completion {
@@ -398,7 +398,7 @@ mod tests {
             let mut gathered = Gathered::new(Breakdown { slowest: 0 }, None);
             gathered.completed(&completion, Path { request, segments });
             let check = gathered.check();
-            assert!(!check.held, "{}", check.detail);
+            assert!(!check.passed, "{}", check.detail);
             assert!(check.detail.contains("Write of 8 sectors at sector 8"), "{}", check.detail);
         }
     }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
-use ssdlab_device::{Drive, DriveConfig, DriveError, Options, Spare};
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options};
 use ssdlab_flash::{Contents, Faults, OpKind};
 
 use die::{Cycle, End};
@@ -193,7 +193,7 @@ const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
 
 /// What a fresh drive says of itself.
 struct Asked {
-    spare: Spare,
+    spare: ssdlab_device::OverProvisioning,
     memory: BTreeMap<&'static str, u64>,
 }
 
@@ -215,7 +215,7 @@ fn ask(config: &DriveConfig) -> Result<Asked, DriveError> {
     match parts(config, UNITS_MAX) {
         1 => {
             let drive = Drive::new(config, OPTIONS)?;
-            Ok(Asked { spare: drive.spare(), memory: memory(&drive) })
+            Ok(Asked { spare: drive.over_provisioning(), memory: memory(&drive) })
         }
         parts => extrapolate(config, parts),
     }
@@ -236,7 +236,7 @@ fn extrapolate(config: &DriveConfig, parts: u64) -> Result<Asked, DriveError> {
         let growth = bytes as f64 - of_small.get(name).copied().unwrap_or(0) as f64;
         (name, bytes + (growth * steps) as u64)
     };
-    Ok(Asked { spare: drive.spare_of(config)?, memory: of_large.into_iter().map(grown).collect() })
+    Ok(Asked { spare: drive.over_provisioning_of(config)?, memory: of_large.into_iter().map(grown).collect() })
 }
 
 fn bounds(

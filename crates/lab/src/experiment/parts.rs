@@ -21,17 +21,19 @@ pub(super) fn logs(parts: Vec<Part<'_>>, seed: u64) -> serde_json::Value {
 pub(super) fn spare(device: &dyn Administration) -> OverProvisioning {
     let parts = device.parts();
     if let [only] = parts.as_slice() {
-        let spare = only.drive.spare();
+        let spare = only.drive.over_provisioning();
         return OverProvisioning { nominal: spare.nominal, effective: spare.effective };
     }
-    let weighed = |of: fn(&ssdlab_device::Spare) -> f64| mean_by_capacity(&parts, |part| of(&part.drive.spare()));
+    let weighed = |of: fn(&ssdlab_device::OverProvisioning) -> f64| {
+        mean_by_capacity(&parts, |part| of(&part.drive.over_provisioning()))
+    };
     OverProvisioning { nominal: weighed(|spare| spare.nominal), effective: weighed(|spare| spare.effective) }
 }
 
 /// What collection found it to be; nothing where there are several drives, or none has collected.
 pub(super) fn spare_at_collection(device: &dyn Administration) -> Option<f64> {
     match device.parts().as_slice() {
-        [only] => only.drive.spare_at_collection(),
+        [only] => only.drive.over_provisioning_at_collection(),
         _ => None,
     }
 }

@@ -189,7 +189,7 @@ pub(super) fn summarise(
     }
     let device = stack.look();
     let own = device.check().into_iter();
-    checks.extend(own.map(|(name, check)| Check { name, held: check.held, detail: check.detail }));
+    checks.extend(own.map(|(name, check)| Check { name, passed: check.passed, detail: check.detail }));
     if let Some(mut verifier) = verifier {
         if stack.data().outstanding() == 0 {
             stack.read_back(&mut verifier);

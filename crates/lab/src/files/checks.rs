@@ -12,8 +12,8 @@ use crate::text::counted;
 /// Problems that a check's sentence names.
 const NAMED: usize = 3;
 
-fn check(name: &str, held: bool, detail: String) -> Check {
-    Check { name: name.to_string(), held, detail }
+fn check(name: &str, passed: bool, detail: String) -> Check {
+    Check { name: name.to_string(), passed, detail }
 }
 
 /// Invariants of a run that ended with a sync; without an error only where `is_well`.

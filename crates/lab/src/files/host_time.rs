@@ -47,7 +47,7 @@ impl HostTime {
         let mut errors = Errors::default();
         keys.check(&mut errors);
         let (call, copy) = (errors.keep(keys.number("call")), errors.keep(keys.number("copy")));
-        errors.told(&tree)?;
+        errors.into_result(&tree)?;
         Ok(HostTime { call: Nanos(call.unwrap_or_default()), copy: Nanos(copy.unwrap_or_default()) })
     }
 

@@ -321,7 +321,7 @@ impl Model {
         let calls = counted(self.compared_calls, "answer was", "answers were");
         Check {
             name: NAME.to_string(),
-            held: self.wrong == 0,
+            passed: self.wrong == 0,
             detail: format!(
                 "{calls} compared with a model in the order of effect, and {} sectors; {} differed{what}{left}",
                 self.compared_sectors, self.wrong

@@ -34,7 +34,7 @@ impl DeviceFilesResult {
     /// Whether every invariant held, here and in the drive.
     pub fn checks_held(&self) -> bool {
         let of_drives = self.drives.iter().flat_map(|drive| &drive.checks);
-        self.checks.iter().chain(of_drives).all(|check| check.held)
+        self.checks.iter().chain(of_drives).all(|check| check.passed)
     }
 }
 

@@ -97,7 +97,7 @@ impl fmt::Display for DeviceFilesResult {
         }
         let of_drives = self.drives.iter().flat_map(|drive| &drive.checks);
         let all: Vec<_> = self.checks.iter().chain(of_drives).collect();
-        let broken: Vec<_> = all.iter().filter(|check| !check.held).collect();
+        let broken: Vec<_> = all.iter().filter(|check| !check.passed).collect();
         match broken.is_empty() {
             true => writeln!(f, "\nall {} invariants hold", all.len())?,
             false => broken.iter().try_for_each(|check| writeln!(f, "\nBROKEN: {}: {}", check.name, check.detail))?,

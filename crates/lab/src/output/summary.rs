@@ -41,7 +41,7 @@ fn columns(run: &RunResult) -> Columns<'_> {
     column("requests", counts(|device| device.requests.total()));
     column("failed_requests", counts(|device| device.host.failed_requests));
     column("virtual_time_ns", counts(|device| device.virtual_time_ns));
-    let hold = |device: &DeviceResult| device.checks.iter().all(|check| check.held);
+    let hold = |device: &DeviceResult| device.checks.iter().all(|check| check.passed);
     column("invariants_hold", Column::Truths(devices.iter().map(hold).collect()));
     column("warnings", counts(|device| device.warnings.len() as u64));
     table

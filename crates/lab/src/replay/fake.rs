@@ -139,7 +139,7 @@ impl BlockDevice for Fake {
         1 << 20
     }
 
-    fn cell_bytes(&self) -> usize {
+    fn sector_data_bytes(&self) -> usize {
         0
     }
 
@@ -147,7 +147,7 @@ impl BlockDevice for Fake {
         self.queue.len() as u64
     }
 
-    fn take_paths(&mut self, _to: &mut Vec<ssdlab_device::path::Path>) {}
+    fn take_paths(&mut self, _to: &mut Vec<ssdlab_device::critical_path::Path>) {}
 
     fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
         unreachable!("it keeps no contents")

@@ -20,7 +20,7 @@ fn invariants(fault: Fault, mut workload: Writes) -> (Ended, Vec<Check>, Recorde
 }
 
 fn broken(checks: &[Check]) -> Vec<&str> {
-    checks.iter().filter(|check| !check.held).map(|check| check.name.as_str()).collect()
+    checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect()
 }
 
 #[test]

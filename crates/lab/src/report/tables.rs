@@ -53,7 +53,7 @@ pub(super) fn banners(run: &RunResult) -> String {
     let broken: Vec<String> = run
         .devices
         .iter()
-        .flat_map(|device| device.checks.iter().filter(|check| !check.held).map(move |check| (device, check)))
+        .flat_map(|device| device.checks.iter().filter(|check| !check.passed).map(move |check| (device, check)))
         .map(|(device, check)| format!("<li>{}: {}</li>", escape(&device.name), sentence(&check.detail)))
         .collect();
     if !broken.is_empty() {
@@ -162,7 +162,7 @@ fn row(index: usize, device: &DeviceResult, columns: &[Metric]) -> String {
 }
 
 fn verdict(device: &DeviceResult) -> String {
-    let broken = device.checks.iter().filter(|check| !check.held).count();
+    let broken = device.checks.iter().filter(|check| !check.passed).count();
     let held = device.checks.len() - broken;
     let mut tags = String::new();
     if held > 0 {
@@ -204,7 +204,7 @@ pub(super) fn checks(run: &RunResult) -> String {
             .checks
             .iter()
             .map(|check| {
-                let (class, word) = if check.held { ("good", "holds") } else { ("bad", "broken") };
+                let (class, word) = if check.passed { ("good", "holds") } else { ("bad", "broken") };
                 format!(
                     "<tr><td><code>{}</code></td><td><span class=\"tag {class}\">{word}</span></td><td>{}</td></tr>",
                     escape(&check.name),
@@ -213,7 +213,7 @@ pub(super) fn checks(run: &RunResult) -> String {
             })
             .collect();
         let all = device.checks.len();
-        let held = device.checks.iter().filter(|check| check.held).count();
+        let held = device.checks.iter().filter(|check| check.passed).count();
         // A broken invariant is shown at once; those that hold fold away.
         let open = if held < all { " open" } else { "" };
         text.push_str(&format!(

@@ -47,7 +47,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         host: Host::default(),
         host_layers: Vec::new(),
         drives: Vec::new(),
-        checks: vec![Check { name: "requests".into(), held: true, detail: "9 generated, 9 completed.".into() }],
+        checks: vec![Check { name: "requests".into(), passed: true, detail: "9 generated, 9 completed.".into() }],
         warnings: vec![],
         configuration: serde_json::json!({ "name": name }),
         timeline: Timeline::default(),
@@ -124,7 +124,7 @@ fn a_name_cannot_break_out_of_the_page() {
     run.devices[0].complete = false;
     run.devices[0].warnings.push(name.to_string());
     run.devices[0].precondition.notes.push(name.to_string());
-    run.devices[0].checks.push(Check { name: name.into(), held: false, detail: name.into() });
+    run.devices[0].checks.push(Check { name: name.into(), passed: false, detail: name.into() });
     run.devices[0].theory =
         Some(Theory { model: name.into(), write_amplification: 2.0, effective_over_provisioning: 0.1 });
     run.devices[0].memory.insert(name.into(), 1);
@@ -173,7 +173,7 @@ fn an_interrupted_run_and_a_broken_check_are_said_first() {
     run.complete = false;
     run.devices[1].complete = false;
     run.devices[1].checks[0] =
-        Check { name: "requests".into(), held: false, detail: "9000 generated, 8999 completed.".into() };
+        Check { name: "requests".into(), passed: false, detail: "9000 generated, 8999 completed.".into() };
     let page = render(&run);
     let (banners, _) = page.split_once("<h2>Drives</h2>").expect("the table");
     assert!(banners.contains("<b>Incomplete.</b> The run was interrupted (cut)"));
@@ -183,7 +183,7 @@ fn an_interrupted_run_and_a_broken_check_are_said_first() {
         table.contains("1 of 2 invariants hold.\nINVARIANT BROKEN  cut: requests: 9,000 generated, 8,999"),
         "{table}"
     );
-    run.devices[1].checks[0].held = true;
+    run.devices[1].checks[0].passed = true;
     assert!(crate::table::render(&run).contains("All 2 invariants hold, 1 for each drive.\n"));
 }
 

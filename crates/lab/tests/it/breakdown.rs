@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_device::Allocation;
-use ssdlab_device::path::{Part, Stage};
+use ssdlab_device::critical_path::{Part, Stage};
 use ssdlab_flash::Stay;
 use ssdlab_host::Host;
 use ssdlab_lab::perfetto::TraceWindow;

@@ -120,7 +120,7 @@ fn reads_by_zipf_miss_as_often_as_che_says() {
             units.div_ceil(ENTRIES)
         );
         assert!((found / expected - 1.0).abs() < 0.02, "zipf:{theta}, {cached} cached: {found}, expected {expected}");
-        assert!(drive.check().iter().all(|check| check.held));
+        assert!(drive.check().iter().all(|check| check.passed));
     }
 }
 

@@ -85,13 +85,13 @@ fn ran(run: &FilesRun<'_>) -> DeviceFilesResult {
     let result = tried(run).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(result.run.error, None);
     let of_drives = result.drives.iter().flat_map(|drive| &drive.checks);
-    let broken: Vec<_> = result.checks.iter().chain(of_drives).filter(|check| !check.held).collect();
+    let broken: Vec<_> = result.checks.iter().chain(of_drives).filter(|check| !check.passed).collect();
     assert!(broken.is_empty(), "{broken:?}");
     result
 }
 
 /// The result as text, without what depends on the clock on the wall.
-fn told(result: &DeviceFilesResult) -> String {
+fn describe(result: &DeviceFilesResult) -> String {
     fn clean(value: &mut serde_json::Value) {
         match value {
             serde_json::Value::Object(map) => {
@@ -123,10 +123,10 @@ fn every_personality_repeats_to_the_nanosecond_and_keeps_every_invariant() {
         let personality = small(name);
         let run = with(&dut, FilesWork::Personality(&personality), 2000);
         let (one, again) = (ran(&run), ran(&run));
-        assert_eq!(told(&one), told(&again), "{name}");
+        assert_eq!(describe(&one), describe(&again), "{name}");
         assert!(one.run.operations > 1000 && one.run.seconds > 0.0, "{name}: {:?}", one.run);
         let other = ran(&FilesRun { seed: 2, ..run });
-        assert_ne!(told(&one), told(&other), "{name}");
+        assert_ne!(describe(&one), describe(&other), "{name}");
     }
 }
 
@@ -144,7 +144,7 @@ fn a_verified_run_sends_the_same_requests_in_the_same_time() {
         };
         assert_eq!(requests(&plain), requests(&verified), "{name}");
         let check = verified.checks.iter().find(|check| check.name == "files_are_what_calls_made_them");
-        assert!(check.is_some_and(|check| check.held), "{check:?}");
+        assert!(check.is_some_and(|check| check.passed), "{check:?}");
     }
 }
 

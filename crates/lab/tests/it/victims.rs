@@ -90,7 +90,7 @@ fn of(mut drive: Drive, shape: &Shape, victim: &str, skew: (u64, u64), capacitie
         drive.counters().flash.total(OpKind::Program)
     });
     for check in drive.check() {
-        assert!(check.held, "{}: {}", check.name, check.detail);
+        assert!(check.passed, "{}: {}", check.name, check.detail);
     }
     let guarded = drive.design().into_iter().find(|(name, _)| name == "victims_by_guard").map(|(_, count)| count);
     assert_eq!(guarded, Some(0.0), "{victim}: without faults and power cuts the policy alone chooses");

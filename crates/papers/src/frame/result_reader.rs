@@ -78,7 +78,9 @@ impl Measured {
     /// The checks that did not hold, a sentence each.
     pub fn broken_checks(&self) -> Vec<String> {
         let checks = self.at("checks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let broken = checks.iter().filter(|check| check.get("held").and_then(Value::as_bool) != Some(true));
+        // Earlier versions wrote `held`.
+        let passed = |check: &Value| check.get("passed").or_else(|| check.get("held")).and_then(Value::as_bool);
+        let broken = checks.iter().filter(|check| passed(check) != Some(true));
         broken
             .map(|check| check.get("detail").and_then(Value::as_str).unwrap_or("a check without words").to_string())
             .collect()
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn figures_are_found_by_path_and_what_is_missing_is_nothing() {
         let result = json!({ "devices": [{ "complete": true, "a": { "b": 3 }, "list": [1, 3], "gap": [1, null],
-            "checks": [{ "held": true, "detail": "x" }, { "held": false, "detail": "y" }],
+            "checks": [{ "passed": true, "detail": "x" }, { "passed": false, "detail": "y" }, { "held": true, "detail": "z" }],
             "latency_cdf": { "all": { "latency_ns": [1000, 2000], "fraction": [0.5, 1.0] } } }] });
         let measured = Measured::of(&result).expect("a drive");
         assert_eq!(measured.number("a.b"), Some(3.0));

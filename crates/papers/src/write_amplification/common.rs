@@ -104,7 +104,7 @@ mod tests {
             let of = |set: &[&str]| {
                 let config = context.variant(name, "described", set).expect("known keys");
                 let drive = Drive::new(&config, Options { seed: 1, contents: Contents::Nothing }).expect("a drive");
-                (config.flash.geometry.pages(), drive.spare().effective)
+                (config.flash.geometry.pages(), drive.over_provisioning().effective)
             };
             let ((pages, whole), (of_eighth, eighth)) = (of(&[]), of(&settings));
             assert_eq!(8 * of_eighth, pages, "{name}");

@@ -14,7 +14,7 @@ use ssdlab_host::{Device, Member, Through};
 
 use super::call::{FileCall, Kind, Path, Simple};
 use super::limit::Limit;
-use super::model::{Model, told};
+use super::model::{Model, describe};
 use super::oracle::Oracle;
 use super::{Files, tree};
 use crate::case::{Allowed, Case, Refused, System};
@@ -228,12 +228,12 @@ impl FileHost {
                 // What a check-point sent and the drive did not take is nowhere when it has left the cache.
                 let reason = self.fs.as_ref().and_then(|fs| fs.read_only_reason());
                 let is_allowed = self.allowed.failed_reads || self.may_be_read_only() && reason.is_some();
-                assert!(is_allowed, "{} fails where no read does ({reason:?})", told(&call));
+                assert!(is_allowed, "{} fails where no read does ({reason:?})", describe(&call));
                 self.unreadable += 1;
             }
             Err(Errno::ReadOnly) => {
                 let is_told = self.fs.as_ref().is_none_or(|fs| fs.read_only_reason().is_some());
-                assert!(self.may_be_read_only() && is_told, "{} ends as read-only", told(&call));
+                assert!(self.may_be_read_only() && is_told, "{} ends as read-only", describe(&call));
                 self.refused += 1;
             }
             _ => {}
@@ -317,7 +317,7 @@ impl FileHost {
     }
 
     fn first_in_flight(&mut self) -> String {
-        let call = self.in_flight.values().next().map(|asked| told(&asked.call));
+        let call = self.in_flight.values().next().map(|asked| describe(&asked.call));
         let (jobs, metrics) = (self.fs().jobs(), self.fs().metrics());
         let reason = self.fs().read_only_reason();
         format!("{call:?}, jobs {jobs:?}, read-only {reason:?}, {metrics:?}")
@@ -481,7 +481,7 @@ impl FileHost {
     /// The check finds nothing, unless media lost something. Where that may be the newest check-point, nothing can be compared.
     fn check(&mut self, device: Box<dyn Device>) -> Box<dyn Device> {
         for (name, invariant) in device.check() {
-            assert!(invariant.held, "{name}: {}", invariant.detail);
+            assert!(invariant.passed, "{name}: {}", invariant.detail);
         }
         let (device, found) = check(device);
         match found {

@@ -300,8 +300,8 @@ impl Model {
             (Err(expected), Err(found)) if expected == *found => Changed::default(),
             // What cannot be read hides whether another error would be found.
             (Err(_), Err(Errno::Io)) => Changed::default(),
-            (Ok(_), found) => panic!("{}: {found:?}, expected success", told(call)),
-            (Err(expected), found) => panic!("{}: {found:?}, expected {expected:?}", told(call)),
+            (Ok(_), found) => panic!("{}: {found:?}, expected success", describe(call)),
+            (Err(expected), found) => panic!("{}: {found:?}, expected {expected:?}", describe(call)),
         }
     }
 
@@ -351,11 +351,11 @@ impl Model {
                 let bytes = self.file(*file)?;
                 let expected = bytes.size.saturating_sub(*offset).min(u64::from(*length));
                 let Some(Reply::Read { length, data }) = reply else { return Ok(Effect::Nothing) };
-                assert_eq!(u64::from(*length), expected, "{} of a file of {} bytes", told(call), bytes.size);
-                assert_eq!(data.len() as u64, expected, "{}: bytes that came", told(call));
+                assert_eq!(u64::from(*length), expected, "{} of a file of {} bytes", describe(call), bytes.size);
+                assert_eq!(data.len() as u64, expected, "{}: bytes that came", describe(call));
                 if let Some(at) = bytes.differs(*offset, data) {
                     let (found, known) = (data[(at - offset) as usize], bytes.read(at, 1));
-                    panic!("{}: byte {at} is {found}, expected {known:?}", told(call));
+                    panic!("{}: byte {at} is {found}, expected {known:?}", describe(call));
                 }
                 Ok(Effect::Nothing)
             }
@@ -382,7 +382,7 @@ impl Model {
                     return Err(Errno::TooLarge);
                 }
                 if let Some(Reply::Appended { offset }) = reply {
-                    assert_eq!(*offset, size, "{}: where it went", told(call));
+                    assert_eq!(*offset, size, "{}: where it went", describe(call));
                 }
                 Ok(Effect::Written { file: *file, offset: size })
             }
@@ -641,7 +641,7 @@ fn is_content(content: &Content, length: u32) -> bool {
 }
 
 /// A call without its bytes, for messages.
-pub fn told(call: &Call) -> String {
+pub fn describe(call: &Call) -> String {
     match call {
         Call::Write { file, offset, length, mode, .. } => {
             format!("write of {length} bytes at {offset} of {file}, {mode:?}")

@@ -26,7 +26,7 @@ pub(super) struct Tree {
 
 /// Runs one call to its end.
 pub(super) fn ask(fs: &mut FileSystem, call: Call) -> Answer {
-    let text = super::model::told(&call);
+    let text = super::model::describe(&call);
     assert!(fs.answers().is_empty(), "answers are taken before {text}");
     fs.submit(call, u32::MAX);
     // A day: timers of the file system's own go on for ever.

@@ -17,7 +17,7 @@ use ssdlab_base::command_sets::segments::{
 };
 use ssdlab_base::command_sets::zoned::{self, ZONED, Zone, ZoneShape, ZoneState};
 use ssdlab_base::{CommandSpec, Nanos, Op, Opcode, Refusal, Request};
-use ssdlab_device::{Data, Drive, Options, Payload, Status, stamp_cell};
+use ssdlab_device::{Data, Drive, Options, Payload, Status, sector_stamp};
 use ssdlab_flash::{Contents, OpKind};
 use ssdlab_host::BlockDevice as _;
 
@@ -32,7 +32,7 @@ const ZEROES: u32 = u32::MAX;
 
 /// What a sector holds.
 fn cell_of(stamp: u32, sector: u64) -> u64 {
-    if stamp == ZEROES { 0 } else { stamp_cell(stamp.into(), sector) }
+    if stamp == ZEROES { 0 } else { sector_stamp(stamp.into(), sector) }
 }
 
 /// A write unit of a segment.

@@ -19,7 +19,7 @@ use ssdlab_base::command_sets::shrd::{
     VENDOR_TRIM_LOG, VENDOR_TWRITE_HEADER,
 };
 use ssdlab_base::{Op, Opcode, Request};
-use ssdlab_device::{Data, Drive, DriveConfig, DriveError, Options, Payload, Status, stamp_cell};
+use ssdlab_device::{Data, Drive, DriveConfig, DriveError, Options, Payload, Status, sector_stamp};
 use ssdlab_flash::Contents;
 
 use crate::cut::{PoweredDrive, Stop};
@@ -302,7 +302,7 @@ impl LogHost {
         let fits = |stamp: u32| {
             let is = |place: u64| {
                 (0..per_unit)
-                    .all(|sector| cells[sector as usize] == stamp_cell(stamp.into(), place * per_unit + sector))
+                    .all(|sector| cells[sector as usize] == sector_stamp(stamp.into(), place * per_unit + sector))
             };
             if stamp == 0 { cells.iter().all(|cell| *cell == 0) } else { places.iter().any(|place| is(*place)) }
         };

@@ -11,7 +11,7 @@ use ssdlab_base::command_sets::tags::{
     WRITE_TAGGED, ZERO_TAG,
 };
 use ssdlab_base::{Answer, Event, EventKind, Nanos, Op, Opcode, Request, SECTOR_BYTES};
-use ssdlab_device::{Completion, Data, Drive, Payload, Status, stamp_cell};
+use ssdlab_device::{Completion, Data, Drive, Payload, Status, sector_stamp};
 use ssdlab_flash::Contents;
 
 use crate::case::{Allowed, Case};
@@ -262,7 +262,7 @@ impl Harness {
 /// A write's bytes: each sector holds its stamp over and over.
 fn sectors_of(stamp: u64, request: &Request) -> Vec<u8> {
     let sectors = request.sector..request.end();
-    sectors.flat_map(|sector| stamp_cell(stamp, sector).to_le_bytes().repeat(SECTOR_BYTES as usize / 8)).collect()
+    sectors.flat_map(|sector| sector_stamp(stamp, sector).to_le_bytes().repeat(SECTOR_BYTES as usize / 8)).collect()
 }
 
 /// The stamps of sectors that were read.
@@ -395,7 +395,7 @@ impl Model {
             }
             Op::Write => {
                 for sector in range {
-                    self.cells[sector] = stamp_cell(stamp, sector as u64);
+                    self.cells[sector] = sector_stamp(stamp, sector as u64);
                 }
             }
             Op::Trim | Op::WriteZeroes => self.cells[range].fill(0),

@@ -91,7 +91,7 @@ impl WithCase for Run {
 
     fn with<S: Subject>(self, case: Case<S>) -> Option<String> {
         case.accepted().expect("a case is accepted");
-        run(&case, &mut Totals::default()).err().map(|finding| case.told(&finding))
+        run(&case, &mut Totals::default()).err().map(|finding| case.describe(&finding))
     }
 }
 

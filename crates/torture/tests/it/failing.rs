@@ -14,7 +14,7 @@ pub(crate) fn none<S: Subject>(context: &str, failed: Option<(Case<S>, Finding)>
     let name = format!("torture-{}-{}.toml", context.replace(' ', "-"), case.seed);
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let Case { seed, steps, .. } = &shrunk.case;
-    let told = shrunk.case.told(&shrunk.finding);
+    let told = shrunk.case.describe(&shrunk.finding);
     let saved = std::fs::write(&path, shrunk.case.to_text(&shrunk.finding.message));
     panic!(
         "{context}, seed {seed}: {finding:?}\nshrunk to {} steps:\n{told}\nrepeat that with\n  ssdlab torture --replay {} \

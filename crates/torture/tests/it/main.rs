@@ -14,6 +14,7 @@ mod page;
 mod seeded;
 #[cfg(feature = "seeded-bugs")]
 mod seeded_files;
+#[cfg(feature = "seeded-bugs")]
 mod seeded_hunt;
 #[cfg(feature = "seeded-bugs")]
 mod seeded_layers;

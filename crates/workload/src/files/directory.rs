@@ -28,7 +28,7 @@ impl Directory {
         self.root.join(path)
     }
 
-    fn told<T>(&self, result: io::Result<T>, call: &'static str, path: &str) -> Result<T, FsError> {
+    fn or_error<T>(&self, result: io::Result<T>, call: &'static str, path: &str) -> Result<T, FsError> {
         result.map_err(|error| FsError::of(error, call, self.path(path).display().to_string()))
     }
 
@@ -59,33 +59,33 @@ impl FileSystem for Directory {
 
     fn create(&self, path: &str, access: Access) -> Result<DirectoryFile, FsError> {
         let opened = Directory::options(access).create_new(true).open(self.path(path));
-        Ok(DirectoryFile { file: self.told(opened, "create", path)?, path: path.to_string() })
+        Ok(DirectoryFile { file: self.or_error(opened, "create", path)?, path: path.to_string() })
     }
 
     fn open(&self, path: &str, access: Access) -> Result<DirectoryFile, FsError> {
         let opened = Directory::options(access).open(self.path(path));
-        Ok(DirectoryFile { file: self.told(opened, "open", path)?, path: path.to_string() })
+        Ok(DirectoryFile { file: self.or_error(opened, "open", path)?, path: path.to_string() })
     }
 
     fn read(&self, file: &mut DirectoryFile, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
         loop {
             match file.file.read_at(into, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return self.told(result, "read", &file.path),
+                result => return self.or_error(result, "read", &file.path),
             }
         }
     }
 
     fn write(&self, file: &mut DirectoryFile, offset: u64, data: &[u8]) -> Result<(), FsError> {
-        self.told(file.file.write_all_at(data, offset), "write", &file.path)
+        self.or_error(file.file.write_all_at(data, offset), "write", &file.path)
     }
 
     fn append(&self, file: &mut DirectoryFile, data: &[u8]) -> Result<(), FsError> {
-        self.told(file.file.write_all(data), "append to", &file.path)
+        self.or_error(file.file.write_all(data), "append to", &file.path)
     }
 
     fn fsync(&self, file: &mut DirectoryFile) -> Result<(), FsError> {
-        self.told(file.file.sync_all(), "sync", &file.path)
+        self.or_error(file.file.sync_all(), "sync", &file.path)
     }
 
     fn close(&self, file: DirectoryFile) -> Result<(), FsError> {
@@ -94,38 +94,39 @@ impl FileSystem for Directory {
     }
 
     fn unlink(&self, path: &str) -> Result<(), FsError> {
-        self.told(fs::remove_file(self.path(path)), "remove", path)
+        self.or_error(fs::remove_file(self.path(path)), "remove", path)
     }
 
     fn stat(&self, path: &str) -> Result<Status, FsError> {
-        let status = self.told(fs::symlink_metadata(self.path(path)), "ask for", path)?;
+        let status = self.or_error(fs::symlink_metadata(self.path(path)), "ask for", path)?;
         Ok(Status { bytes: status.len(), directory: status.is_dir() })
     }
 
     fn make_directory(&self, path: &str) -> Result<(), FsError> {
-        self.told(fs::create_dir(self.path(path)), "make the directory", path)
+        self.or_error(fs::create_dir(self.path(path)), "make the directory", path)
     }
 
     fn remove_directory(&self, path: &str) -> Result<(), FsError> {
-        self.told(fs::remove_dir(self.path(path)), "remove the directory", path)
+        self.or_error(fs::remove_dir(self.path(path)), "remove the directory", path)
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, FsError> {
-        let entries = self.told(fs::read_dir(self.path(path)), "list", path)?;
+        let entries = self.or_error(fs::read_dir(self.path(path)), "list", path)?;
         let names: io::Result<Vec<String>> =
             entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned())).collect();
-        let mut names = self.told(names, "list", path)?;
+        let mut names = self.or_error(names, "list", path)?;
         names.sort();
         Ok(names)
     }
 
     fn sync(&self) -> Result<(), FsError> {
-        let root = self.told(File::open(&self.root), "open", "")?;
-        self.told(rustix::fs::syncfs(root).map_err(io::Error::from), "sync", "")
+        let root = self.or_error(File::open(&self.root), "open", "")?;
+        self.or_error(rustix::fs::syncfs(root).map_err(io::Error::from), "sync", "")
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, FsError> {
-        let space = self.told(rustix::fs::statvfs(&self.root).map_err(io::Error::from), "ask for the space of", "")?;
+        let space =
+            self.or_error(rustix::fs::statvfs(&self.root).map_err(io::Error::from), "ask for the space of", "")?;
         Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
     }
 }

@@ -159,7 +159,7 @@ impl TraceReplay {
     }
 
     /// What a user should know of how the trace was read and placed, so far.
-    fn told(&self) -> Vec<String> {
+    fn describe(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
         let name = self.trace.name();
         let map = &self.map.counts;
@@ -297,7 +297,7 @@ impl Workload for TraceReplay {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.told()
+        self.describe()
     }
 
     fn rewind(&mut self) -> Result<(), WorkloadError> {

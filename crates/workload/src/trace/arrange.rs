@@ -166,7 +166,7 @@ fn limit(devices: usize) -> Result<(), Flaw> {
     if devices < DEVICES_MAX {
         Ok(())
     } else {
-        Err(Flaw::told("another device", format!("at most {DEVICES_MAX} different devices in a trace")))
+        Err(Flaw::in_words("another device", format!("at most {DEVICES_MAX} different devices in a trace")))
     }
 }
 
@@ -281,7 +281,7 @@ impl Arrange {
                 Some(base) if record.op != Op::Flush => record.offset += base,
                 Some(_) => {}
                 None => {
-                    return Err(Flaw::told(
+                    return Err(Flaw::in_words(
                         format!("device {}", name(record.device)),
                         "only devices that were there on the first pass: the file has changed since it was opened",
                     ));
@@ -295,7 +295,7 @@ impl Arrange {
     fn shifted(&self, offset: u64) -> Result<u64, Flaw> {
         offset.checked_add_signed(self.shift).ok_or_else(|| {
             let (least, most) = (self.shift.min(0).unsigned_abs(), u64::MAX - self.shift.max(0).unsigned_abs());
-            Flaw::told(
+            Flaw::in_words(
                 format!("an address of byte {offset}"),
                 format!("one of {least} to {most}, since `shift=` is {}", self.shift),
             )
@@ -382,13 +382,13 @@ impl Arrange {
     ) -> Result<(), Flaw> {
         let record = &command.record;
         if self.order != Order::File {
-            return Err(Flaw::told("a command of a set", "block I/O alone where `order=time` is asked for"));
+            return Err(Flaw::in_words("a command of a set", "block I/O alone where `order=time` is asked for"));
         }
         if self.reorder.is_some() {
-            return Err(Flaw::told("a command of a set", "block I/O alone where `reorder=` is asked for"));
+            return Err(Flaw::in_words("a command of a set", "block I/O alone where `reorder=` is asked for"));
         }
         if self.shift != 0 {
-            return Err(Flaw::told("a command of a set", "block I/O alone where `shift=` is asked for"));
+            return Err(Flaw::in_words("a command of a set", "block I/O alone where `shift=` is asked for"));
         }
         self.place(record.at_ns, Some(line))?;
         let opcode = command.opcode;
@@ -482,14 +482,14 @@ fn check(record: &Record) -> Result<(), Flaw> {
 fn impossible(record: &Record, data: bool) -> Flaw {
     let (offset, length) = (record.offset, record.length);
     if length == 0 {
-        Flaw::told("a request of length 0", "a length of at least one byte")
+        Flaw::in_words("a request of length 0", "a length of at least one byte")
     } else if data && length > LENGTH_MAX {
-        Flaw::told(
+        Flaw::in_words(
             format!("a read or write of {length} bytes"),
             format!("at most {LENGTH_MAX} bytes (1 GiB) in a request; perhaps the format is another one"),
         )
     } else {
-        Flaw::told(
+        Flaw::in_words(
             format!("a request at byte {offset} with {length} bytes"),
             "an end of at most 2^60 bytes (1 EiB); perhaps the format is another one",
         )

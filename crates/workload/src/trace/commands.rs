@@ -23,7 +23,7 @@ impl Commands {
     ) -> Result<(), Flaw> {
         let set = *self.set.get_or_insert(command.set);
         if set != command.set {
-            return Err(Flaw::told(
+            return Err(Flaw::in_words(
                 format!("a command of the set '{}'", command.set),
                 format!("commands of the set '{set}', as before"),
             ));

@@ -75,14 +75,14 @@ impl Flaw {
 
     /// A flaw told in words rather than by repeating the input.
     #[cold]
-    pub(super) fn told(found: impl Into<String>, expected: impl Into<String>) -> Flaw {
+    pub(super) fn in_words(found: impl Into<String>, expected: impl Into<String>) -> Flaw {
         Flaw { found: found.into(), expected: expected.into(), of_time: false }
     }
 
     /// The request's time is one that no run can reach.
     #[cold]
     pub(super) fn of_time(found: impl Into<String>, expected: impl Into<String>) -> Flaw {
-        Flaw { of_time: true, ..Flaw::told(found, expected) }
+        Flaw { of_time: true, ..Flaw::in_words(found, expected) }
     }
 }
 

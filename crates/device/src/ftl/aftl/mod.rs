@@ -94,8 +94,8 @@ struct Closed {
     /// Pages before the last that hold nothing.
     holes: BTreeSet<u32>,
     /// Pages that are in another block than that of their lane.
-    strays: BTreeMap<u32, Ppn>,
-    /// The blocks of strays.
+    displaced: BTreeMap<u32, Ppn>,
+    /// The blocks of displaced.
     others: Vec<BlockId>,
 }
 
@@ -196,7 +196,7 @@ impl Aftl {
             if closed.holes.contains(&page) {
                 return None;
             }
-            if let Some(ppn) = closed.strays.get(&page) {
+            if let Some(ppn) = closed.displaced.get(&page) {
                 let (block, page) = (ppn.block(self.layout.pages_per_block), ppn.0 % self.layout.pages_per_block);
                 return Some(Place { block, page });
             }
@@ -415,14 +415,14 @@ impl Ftl for Aftl {
         vec![
             Check {
                 name: "valid_pages_equal_written_pages",
-                held: counted == written - holes,
+                passed: counted == written - holes,
                 detail: format!(
                     "{written} pages of segments written, {holes} of them holes, {counted} valid in blocks"
                 ),
             },
             Check {
                 name: "pages_say_which_they_are",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {written} pages have the OOB area of another page or generation"),
             },
         ]

@@ -200,7 +200,7 @@ impl Aftl {
                 media.pool.add_valid(found.block);
                 if index > 0 {
                     let place = Place { block: found.block, page: *offset };
-                    closed.strays.insert(self.layout.page_at(lane, *offset), media.ppn_at(place));
+                    closed.displaced.insert(self.layout.page_at(lane, *offset), media.ppn_at(place));
                 }
             }
             had.extend(&found.pages);

@@ -6,13 +6,13 @@ use std::io;
 use ssdlab_base::{damaged, saved};
 use ssdlab_flash::{BlockId, Lpn, NONE};
 
-use super::trims::{Held, Trims};
+use super::trims::{DeadBlocks, Trims};
 use super::{Aftl, Closed, Dead};
 use crate::media::{Media, Place};
 
-saved!(Closed: holes, strays, others);
+saved!(Closed: holes, displaced, others);
 saved!(Dead: block, segment, trim);
-saved!(Held: trim, blocks);
+saved!(DeadBlocks: trim, blocks);
 saved!(Trims: erasing, held, unrecorded, block, pages, newest, covers);
 saved!(Aftl: map[..], written[..], generations[..], closed, unused[..], dead[..], trims);
 

@@ -27,7 +27,7 @@ pub(super) const fn most_listed(page_bytes: u32) -> usize {
 
 /// Blocks of a segment that are dead and not erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct DeadBlocks {
     /// The number that the next program had at the last trim; 0 if none came since blocks of it were replaced.
     pub(super) trim: u64,
     pub(super) blocks: u32,
@@ -37,7 +37,7 @@ pub(super) struct Held {
 #[derive(Clone, Debug)]
 pub(super) struct Trims {
     /// By segment.
-    pub(super) held: BTreeMap<u32, Held>,
+    pub(super) held: BTreeMap<u32, DeadBlocks>,
     /// Segments whose last trim is in no record.
     pub(super) unrecorded: Vec<u32>,
     /// Blocks that are erased, or being erased: looked at until they are.
@@ -166,9 +166,9 @@ impl Aftl {
         let place = Place { block: self.trims.block, page: self.trims.pages };
         let unit = media.unit_at(place);
         media.flash.oob.put_record(unit, Record { number, trimmed }.encode());
-        if media.flash.store.cell_bytes() > 0 {
-            let cells = vec![0; media.flash.store.unit_cells()];
-            media.flash.store.write(unit, &cells);
+        if media.flash.store.sector_data_bytes() > 0 {
+            let sector_data = vec![0; media.flash.store.unit_data_bytes()];
+            media.flash.store.write(unit, &sector_data);
         }
         let lpns = [self.layout.record()];
         let (kind, cause, frontier, owner) = (OpKind::Program, Cause::Metadata, Frontier::Host(0), Owner::None);

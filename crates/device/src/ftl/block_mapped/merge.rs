@@ -4,9 +4,9 @@
 use ssdlab_flash::{BlockId, Cause, Lpn, NONE, Ppn};
 
 use super::header::{Header, bits};
-use super::{BlockFtl, Home};
+use super::{BlockFtl, DataBlock};
 use crate::block_pool::BlockState;
-use crate::ftl::whole_pages::{self, Page, is_on_flash};
+use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{NoSpace, UnitWrite};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
@@ -47,22 +47,22 @@ impl BlockFtl {
         let is_written =
             |offset: u32| new == Some(offset) || sources.get(offset as usize).is_some_and(|s| *s != Ppn::NONE);
         let pages = (0..within).rev().find(|offset| is_written(*offset)).map_or(0, |last| last + 1);
-        let old = self.homes[logical as usize];
+        let old = self.data_blocks[logical as usize];
         let before = Some(old.block).filter(|block| *block != BlockId::NONE);
         let before = before.and_then(|block| Header::of(media, block, self.data_pages));
         // While its header is not on flash the old block has nothing that would be found: what it inherits counts instead.
-        let is_found = old.block != BlockId::NONE && is_on_flash(media, self.first_page(old.block));
+        let is_found = old.block != BlockId::NONE && media.is_on_flash(self.first_page(old.block));
         let inherits = |offset: u32| {
             let source = sources.get(offset as usize).copied().unwrap_or(Ppn::NONE);
             if seeded(Bug::HeaderForgetsTrims) && source == Ppn::NONE {
                 return is_found && offset < old.pages;
             }
             source != Ppn::NONE
-                && (is_found && is_on_flash(media, source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
+                && (is_found && media.is_on_flash(source) || before.as_ref().is_some_and(|old| old.inherits(offset)))
         };
-        let all_found = is_found && sources.iter().all(|source| *source == Ppn::NONE || is_on_flash(media, *source));
-        let spread = self.spread.get(&logical);
-        let mut left: Vec<BlockId> = spread.map_or_else(Vec::new, |spread| spread.older.clone());
+        let all_found = is_found && sources.iter().all(|source| *source == Ppn::NONE || media.is_on_flash(*source));
+        let split = self.splits.get(&logical);
+        let mut left: Vec<BlockId> = split.map_or_else(Vec::new, |split| split.older.clone());
         left.extend(Some(old.block).filter(|block| *block != BlockId::NONE));
         let header = Header {
             sequence: 0,
@@ -100,8 +100,8 @@ impl BlockFtl {
             }
         }
         assert!(pages <= self.data_pages, "logical block {logical} has {pages} pages of {}", self.data_pages);
-        self.homes[logical as usize] = Home { block: target, pages };
-        self.spread.remove(&logical);
+        self.data_blocks[logical as usize] = DataBlock { block: target, pages };
+        self.splits.remove(&logical);
         self.trimmed.retain(|other| *other != logical);
         if pages == self.data_pages {
             media.end_block(target, pages + 1);
@@ -110,8 +110,8 @@ impl BlockFtl {
             if media.pool.state(block.0) == BlockState::Open {
                 media.end_block(block, old.pages + 1);
             }
-            if !self.leaving.contains(&block) {
-                self.leaving.push(block);
+            if !self.to_erase.contains(&block) {
+                self.to_erase.push(block);
             }
             media.wakes.groups.push(media.group_of(block));
         }
@@ -123,13 +123,13 @@ impl BlockFtl {
     /// Programs the next page of a logical block.
     pub(super) fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
         let (logical, offset) = self.split(unit.lpn);
-        let block = self.homes[logical as usize].block;
+        let block = self.data_blocks[logical as usize].block;
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
         let page = Page { place: Place { block, page: offset + 1 }, ..Page::OF_OWN_BLOCK };
         whole_pages::write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
-        self.homes[logical as usize].pages = offset + 1;
+        self.data_blocks[logical as usize].pages = offset + 1;
         if offset + 1 == self.data_pages {
             media.end_block(block, offset + 2);
         }
@@ -154,7 +154,7 @@ impl BlockFtl {
             let block = media.open_block(group).ok_or(NoSpace)?;
             assert!(!self.is_needed(block), "block {block} was free, and is needed");
             self.next_group = (group + 1) % media.pool.groups();
-            self.leaving.retain(|other| *other != block);
+            self.to_erase.retain(|other| *other != block);
             self.owners[block.index()] = header.logical;
             header.sequence = media.sequence();
             let place = Place { block, page: 0 };

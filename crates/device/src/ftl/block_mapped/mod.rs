@@ -63,7 +63,7 @@ pub(super) const DESIGN: Design = Design {
 
 /// Where a logical block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Home {
+struct DataBlock {
     /// The physical block; [`BlockId::NONE`] while nothing of it was ever written.
     block: BlockId,
     /// Its pages behind the header that were given out: the next one is appended there.
@@ -72,7 +72,7 @@ struct Home {
 
 /// A logical block that a power cut left in several physical ones: the rest of an interrupted merge.
 #[derive(Clone, Debug, Default)]
-struct Spread {
+struct Split {
     /// The blocks behind the newest; none is erased before the logical block is merged.
     older: Vec<BlockId>,
     /// Offsets whose page is in one of them, and where.
@@ -82,16 +82,16 @@ struct Spread {
 /// A map of blocks.
 pub(crate) struct BlockFtl {
     /// By logical block.
-    homes: Vec<Home>,
+    data_blocks: Vec<DataBlock>,
     /// One bit an LPN: holds data.
     mapped: Vec<u64>,
     /// Logical blocks with trims that no header on flash tells of, in the order of the first such trim.
     trimmed: Vec<u32>,
-    spread: BTreeMap<u32, Spread>,
+    splits: BTreeMap<u32, Split>,
     /// By physical block: the logical block that its header names, `NONE` without a header.
     owners: Vec<u32>,
     /// Physical blocks that hold no logical block any more, to be erased.
-    leaving: Vec<BlockId>,
+    to_erase: Vec<BlockId>,
     /// Pages of a logical block: all of a block but the header.
     data_pages: u32,
     user_units: u32,
@@ -112,12 +112,12 @@ impl BlockFtl {
         let data_pages = geometry.pages_per_block - 1;
         let logical_blocks = user_units.div_ceil(data_pages);
         BlockFtl {
-            homes: vec![Home { block: BlockId::NONE, pages: 0 }; logical_blocks as usize],
+            data_blocks: vec![DataBlock { block: BlockId::NONE, pages: 0 }; logical_blocks as usize],
             mapped: vec![0; user_units.div_ceil(64) as usize],
             trimmed: Vec::new(),
-            spread: BTreeMap::new(),
+            splits: BTreeMap::new(),
             owners: vec![NONE; geometry.blocks() as usize],
-            leaving: Vec::new(),
+            to_erase: Vec::new(),
             data_pages,
             user_units,
             full_mask: full_mask(config.ftl.mapping_unit),
@@ -134,9 +134,9 @@ impl BlockFtl {
         let geometry = &config.flash.geometry;
         let data_pages = geometry.pages_per_block.saturating_sub(1).max(1);
         let user_units = u64::from(config.user_units());
-        let homes = user_units.div_ceil(u64::from(data_pages)) * size_of::<Home>() as u64;
+        let data_blocks = user_units.div_ceil(u64::from(data_pages)) * size_of::<DataBlock>() as u64;
         let headers = u64::from(geometry.blocks()) * (Header::bytes(data_pages) + 64);
-        homes + user_units.div_ceil(64) * 8 + u64::from(geometry.blocks()) * 8 + headers
+        data_blocks + user_units.div_ceil(64) * 8 + u64::from(geometry.blocks()) * 8 + headers
     }
 
     /// The logical block of an LPN, and the page in it.
@@ -157,8 +157,8 @@ impl BlockFtl {
     fn page_of(&self, lpn: Lpn) -> Ppn {
         debug_assert!(self.is_mapped(lpn), "LPN {lpn} holds nothing");
         let (logical, offset) = self.split(lpn);
-        let strayed = self.spread.get(&logical).and_then(|spread| spread.pages.get(&offset));
-        strayed.copied().unwrap_or_else(|| self.first_page(self.homes[logical as usize].block) + 1 + offset)
+        let displaced = self.splits.get(&logical).and_then(|split| split.pages.get(&offset));
+        displaced.copied().unwrap_or_else(|| self.first_page(self.data_blocks[logical as usize].block) + 1 + offset)
     }
 
     /// The number of a block's header page.
@@ -169,23 +169,23 @@ impl BlockFtl {
     /// Whether a page can be programmed behind the last one of its logical block.
     fn appends(&self, media: &Media, lpn: Lpn) -> bool {
         let (logical, offset) = self.split(lpn);
-        let home = self.homes[logical as usize];
-        home.block != BlockId::NONE
-            && home.pages == offset
-            && media.pool.state(home.block.0) == BlockState::Open
-            && !media.flash.blocks.get(home.block).suspect
+        let data_block = self.data_blocks[logical as usize];
+        data_block.block != BlockId::NONE
+            && data_block.pages == offset
+            && media.pool.state(data_block.block.0) == BlockState::Open
+            && !media.flash.blocks.get(data_block.block).suspect
     }
 
     /// Whether a block holds something that a merge has to move before it may be erased.
     fn is_needed(&self, block: BlockId) -> bool {
         let logical = self.owners[block.index()];
         logical != NONE
-            && (self.homes[logical as usize].block == block
-                || self.spread.get(&logical).is_some_and(|spread| spread.older.contains(&block)))
+            && (self.data_blocks[logical as usize].block == block
+                || self.splits.get(&logical).is_some_and(|split| split.older.contains(&block)))
     }
 
     fn blocks_needed(&self, config: &DriveConfig) -> u32 {
-        self.homes.len() as u32 + config.gc.free_blocks
+        self.data_blocks.len() as u32 + config.gc.free_blocks
     }
 }
 
@@ -212,7 +212,7 @@ impl Ftl for BlockFtl {
         let partial = mask != self.full_mask && self.is_mapped(lpn);
         let block = match partial {
             true => media.block_of_page(self.page_of(lpn)),
-            false if self.appends(media, lpn) => self.homes[self.split(lpn).0 as usize].block,
+            false if self.appends(media, lpn) => self.data_blocks[self.split(lpn).0 as usize].block,
             false => return None,
         };
         Some(media.flash.die_of(block))
@@ -267,7 +267,7 @@ impl Ftl for BlockFtl {
 
     fn rewrite(&mut self, media: &mut Media, place: Place, _: Frontier, _: Cause, _: Owner) -> Result<bool, NoSpace> {
         let logical = self.owners[place.block.index()];
-        if logical == NONE || self.homes[logical as usize].block != place.block {
+        if logical == NONE || self.data_blocks[logical as usize].block != place.block {
             return Ok(false);
         }
         let merge = Merge { cause: Cause::Retirement, for_host: false, ..Merge::of_host() };
@@ -277,12 +277,16 @@ impl Ftl for BlockFtl {
 
     fn current_locations(&self, _: &Media, place: Place, pages: &mut Vec<Ppn>) -> bool {
         let logical = self.owners[place.block.index()];
-        let home = if logical == NONE { Home { block: BlockId::NONE, pages: 0 } } else { self.homes[logical as usize] };
-        if home.block != BlockId::NONE {
+        let data_block = if logical == NONE {
+            DataBlock { block: BlockId::NONE, pages: 0 }
+        } else {
+            self.data_blocks[logical as usize]
+        };
+        if data_block.block != BlockId::NONE {
             // The header tells of trims, too: none has to be saved for this page.
-            let first = self.first_page(home.block);
+            let first = self.first_page(data_block.block);
             pages.push(first);
-            pages.extend((1..=home.pages).contains(&place.page).then(|| first + place.page));
+            pages.extend((1..=data_block.pages).contains(&place.page).then(|| first + place.page));
         }
         false
     }
@@ -290,8 +294,8 @@ impl Ftl for BlockFtl {
     fn is_recoverable(&self, media: &Media, place: Place) -> bool {
         // A page in flight when its logical block was merged is found in the new block, and only there.
         let logical = self.owners[place.block.index()];
-        let is_home = logical != NONE && self.homes[logical as usize].block == place.block;
-        is_home && media.flash.blocks.readable(self.first_page(place.block))
+        let is_data_block = logical != NONE && self.data_blocks[logical as usize].block == place.block;
+        is_data_block && media.flash.blocks.readable(self.first_page(place.block))
     }
 
     fn recover(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
@@ -299,7 +303,7 @@ impl Ftl for BlockFtl {
     }
 
     fn metadata_units(&self) -> u32 {
-        self.homes.len() as u32
+        self.data_blocks.len() as u32
     }
 
     fn check_space(&self, config: &DriveConfig, usable: &[u32]) -> Result<(), DriveError> {
@@ -312,7 +316,7 @@ impl Ftl for BlockFtl {
             reason: format!(
                 "too little over-provisioning: {} logical blocks of {} pages and the {} blocks that are kept for merges \
                  (gc.free_blocks) take {needed} blocks, and {good} are good: lower the user capacity or gc.free_blocks",
-                self.homes.len(),
+                self.data_blocks.len(),
                 self.data_pages,
                 config.gc.free_blocks,
             ),
@@ -326,24 +330,24 @@ impl Ftl for BlockFtl {
 
     fn check(&self, media: &Media) -> Vec<Check> {
         let mapped: u64 = self.mapped.iter().map(|word| u64::from(word.count_ones())).sum();
-        let in_use = self.homes.iter().filter(|home| home.block != BlockId::NONE);
+        let in_use = self.data_blocks.iter().filter(|data_block| data_block.block != BlockId::NONE);
         let headers = in_use.clone().count() as u64;
         let counted: u64 = (0..media.pool.superblocks_count()).map(|block| u64::from(media.pool.valid(block))).sum();
-        let named = self.homes.iter().enumerate().filter(|(logical, home)| {
-            home.block != BlockId::NONE
-                && Header::of(media, home.block, self.data_pages)
+        let named = self.data_blocks.iter().enumerate().filter(|(logical, data_block)| {
+            data_block.block != BlockId::NONE
+                && Header::of(media, data_block.block, self.data_pages)
                     .is_some_and(|header| u64::from(header.logical) == *logical as u64)
         });
         let wrong = headers - named.count() as u64;
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
-                held: counted == mapped + headers,
+                passed: counted == mapped + headers,
                 detail: format!("{mapped} pages mapped, {headers} headers, {counted} valid in blocks"),
             },
             Check {
                 name: "headers_name_their_logical_block",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {headers} headers name another logical block than the one that they hold"),
             },
         ]
@@ -352,7 +356,7 @@ impl Ftl for BlockFtl {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         vec![
             // A block number and how many of its pages are written.
-            ("mapping_bytes", self.homes.len() as u64 * 8),
+            ("mapping_bytes", self.data_blocks.len() as u64 * 8),
             ("valid_bitmap_bytes", self.mapped.len() as u64 * 8),
         ]
     }
@@ -393,9 +397,9 @@ impl OwnCollection for BlockFtl {
                 && (can_merge || !self.is_needed(*block))
         };
         // What needs no merge first: it gives a block to merge into.
-        let key = |index: &usize| self.is_needed(self.leaving[*index]);
-        let indexes = (0..self.leaving.len()).filter(|index| may_leave(&self.leaving[*index]));
+        let key = |index: &usize| self.is_needed(self.to_erase[*index]);
+        let indexes = (0..self.to_erase.len()).filter(|index| may_leave(&self.to_erase[*index]));
         let index = indexes.min_by_key(key)?;
-        Some(self.leaving.remove(index).0)
+        Some(self.to_erase.remove(index).0)
     }
 }

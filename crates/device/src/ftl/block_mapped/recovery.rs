@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ssdlab_flash::{BlockId, Lpn, NONE};
 
 use super::header::Header;
-use super::{BlockFtl, Home, Spread};
+use super::{BlockFtl, DataBlock, Split};
 use crate::media::{Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
@@ -15,10 +15,10 @@ const IN_FLIGHT: u64 = 1 << 20;
 
 impl BlockFtl {
     pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
-        self.homes.fill(Home { block: BlockId::NONE, pages: 0 });
+        self.data_blocks.fill(DataBlock { block: BlockId::NONE, pages: 0 });
         self.mapped.fill(0);
         self.owners.fill(NONE);
-        (self.trimmed, self.leaving, self.spread) = (Vec::new(), Vec::new(), BTreeMap::new());
+        (self.trimmed, self.to_erase, self.splits) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut newest = 0;
         let mut found: BTreeMap<u32, Vec<(Header, BlockId)>> = BTreeMap::new();
         for block in (0..media.flash.geometry().blocks()).map(BlockId) {
@@ -30,12 +30,12 @@ impl BlockFtl {
             for page in 0..state.programmed {
                 reads.page(Place { block, page });
             }
-            self.leaving.push(block);
+            self.to_erase.push(block);
             if !media.flash.blocks.readable(media.ppn_at(Place { block, page: 0 })) {
                 continue;
             }
             let Some(header) = Header::of(media, block, self.data_pages) else { continue };
-            assert!((header.logical as usize) < self.homes.len(), "block {block} holds block {}", header.logical);
+            assert!((header.logical as usize) < self.data_blocks.len(), "block {block} holds block {}", header.logical);
             self.owners[block.index()] = header.logical;
             newest = newest.max(header.sequence);
             found.entry(header.logical).or_default().push((header, block));
@@ -64,21 +64,21 @@ impl BlockFtl {
         let pages = media.flash.blocks.get(*block).programmed - 1;
         assert!(pages <= self.data_pages, "block {block} has {pages} pages of {}", self.data_pages);
         assert_eq!(self.owners[block.index()], logical, "block {block} is of another logical block");
-        self.homes[logical as usize] = Home { block: *block, pages };
-        self.leaving.retain(|other| other != block);
+        self.data_blocks[logical as usize] = DataBlock { block: *block, pages };
+        self.to_erase.retain(|other| other != block);
         media.pool.add_valid(*block);
-        let mut spread = Spread { older: older.iter().map(|(_, block)| *block).collect(), ..Spread::default() };
+        let mut split = Split { older: older.iter().map(|(_, block)| *block).collect(), ..Split::default() };
         let first = Lpn(logical * self.data_pages);
         for offset in 0..self.data_pages.min(self.user_units - first.0) {
             let Some(holder) = self.holder(media, offset, header, *block, older) else { continue };
             self.set_mapped(first + offset, true);
             media.pool.add_valid(holder);
             if holder != *block {
-                spread.pages.insert(offset, self.first_page(holder) + 1 + offset);
+                split.pages.insert(offset, self.first_page(holder) + 1 + offset);
             }
         }
         if !older.is_empty() {
-            self.spread.insert(logical, spread);
+            self.splits.insert(logical, split);
         }
     }
 

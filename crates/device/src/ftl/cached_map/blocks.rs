@@ -9,8 +9,10 @@
 use arrayvec::ArrayVec;
 use ssdlab_flash::{Cause, DieId, Lpn, UnitId};
 
+use super::geometry::Shape;
 use super::shared::Superseded;
-use super::{Base, MapCache, MapOp, Shape};
+use super::state::Base;
+use super::{MapCache, MapOp};
 use crate::DriveConfig;
 use crate::block_pool::BlockState;
 use crate::ftl::MAX_UNITS;

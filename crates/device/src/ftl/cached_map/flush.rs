@@ -12,7 +12,9 @@
 use ssdlab_flash::{BlockId, NONE};
 use std::collections::VecDeque;
 
-use super::{Base, Life, MapCache, MapOp};
+use super::erase_epoch::EraseEpoch;
+use super::state::Base;
+use super::{MapCache, MapOp};
 use crate::block_pool::{BlockKind, BlockState};
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
@@ -50,7 +52,7 @@ pub(super) struct Change {
     /// Blocks of a log in which names were not final.
     logs: Vec<BlockId>,
     /// Superblocks of a log in which all were.
-    settled_logs: Vec<Life>,
+    settled_logs: Vec<EraseEpoch>,
     /// Superblocks that had been opened for data.
     opened: u64,
     /// Pages that have to be on flash first.
@@ -211,14 +213,15 @@ impl MapCache {
         let logs = (0..media.pool.superblocks_count())
             .filter(|superblock| media.pool.has(BlockKind::Log) && media.pool.kind(*superblock) == BlockKind::Log);
         let mut data_on_flash = std::mem::take(&mut self.data_on_flash);
-        data_on_flash.retain(|life| life.goes_on(media));
+        data_on_flash.retain(|epoch| epoch.is_current(media));
         let (open_logs, settled_logs): (Vec<u32>, Vec<u32>) = logs
-            .filter(|superblock| !data_on_flash.iter().any(|life| life.superblock == *superblock))
+            .filter(|superblock| !data_on_flash.iter().any(|epoch| epoch.superblock == *superblock))
             .partition(|superblock| {
                 media.pool.state(*superblock) != BlockState::Closed || self.has_open_names(data, media, *superblock)
             });
         self.data_on_flash = data_on_flash;
-        let settled_logs: Vec<Life> = settled_logs.into_iter().map(|block| Life::of(media, block)).collect();
+        let settled_logs: Vec<EraseEpoch> =
+            settled_logs.into_iter().map(|block| EraseEpoch::of(media, block)).collect();
         let blocks = (0..media.flash.geometry().blocks()).map(BlockId);
         let is_open = |block: &BlockId| {
             let superblock = media.pool.superblocks.of(*block);

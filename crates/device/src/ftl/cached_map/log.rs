@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Lpn, UnitId};
 
-use super::{ENTRY_BYTES, MapCache};
+use super::MapCache;
+use super::geometry::ENTRY_BYTES;
 use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
@@ -215,12 +216,12 @@ impl MapCache {
         vec![
             Check {
                 name: "map_log_within_its_size",
-                held: entries.len() <= most as usize,
+                passed: entries.len() <= most as usize,
                 detail: format!("{} entries in the map log, of {most} that fit", entries.len()),
             },
             Check {
                 name: "map_log_equals_map",
-                held: cached == 0 && wrong == 0,
+                passed: cached == 0 && wrong == 0,
                 detail: format!("{wrong} entries of the map log differ from the map, {cached} are of cached map pages"),
             },
         ]

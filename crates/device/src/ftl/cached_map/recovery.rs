@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 use ssdlab_flash::{BlockId, Lpn, UnitId};
 
-use super::{MapCache, TRIMMED};
+use super::MapCache;
+use super::contents::TRIMMED;
 use crate::block_pool::BlockKind;
 use crate::ftl::RecoveryStep;
 use crate::ftl::page::PageFtl;

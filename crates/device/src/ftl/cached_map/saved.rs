@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use ssdlab_base::{Saved, damaged, load, saved};
 use ssdlab_flash::Lpn;
 
-use super::{MapCache, TRIMMED};
+use super::MapCache;
+use super::contents::TRIMMED;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 

@@ -11,10 +11,10 @@ use ssdlab_flash::{BlockId, Cause, Lpn, NONE, Ppn};
 
 use super::header::{Header, Role, bits};
 use super::logs::LogNumber;
-use super::{Home, LogBlockFtl};
+use super::{DataBlock, LogBlockFtl};
 use crate::block_pool::BlockState;
 use crate::ftl::NoSpace;
-use crate::ftl::whole_pages::{self, Page, is_on_flash};
+use crate::ftl::whole_pages::{self, Page};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
@@ -78,7 +78,7 @@ impl LogBlockFtl {
         let in_order =
             log.lpns.iter().enumerate().all(|(page, lpn)| *lpn == first + page as u32 || seeded(Bug::SwitchOutOfOrder));
         // A merge that a power cut interrupted may have newer copies in the data block.
-        let is_newer = |lpn: &Lpn| *lpn != Lpn::NONE && self.is_mapped(*lpn) && self.strays.contains_key(lpn);
+        let is_newer = |lpn: &Lpn| *lpn != Lpn::NONE && self.is_mapped(*lpn) && self.displaced.contains_key(lpn);
         let in_order = in_order && log.lpns.iter().all(is_newer);
         let can_go_on = log.lpns.len() as u32 == within
             || media.pool.state(log.block.0) == BlockState::Open && !media.flash.blocks.get(log.block).suspect;
@@ -123,19 +123,19 @@ impl LogBlockFtl {
         if media.pool.state(log.block.0) == BlockState::Open {
             media.end_block(log.block, 1 + log.lpns.len() as u32);
         }
-        let old = self.homes[log.logical as usize];
+        let old = self.data_blocks[log.logical as usize];
         assert_ne!(old.block, log.block, "log block {} is a data block", log.block);
         media.pool.add_valid(log.block);
-        self.homes[log.logical as usize] = Home { block: log.block, pages: log.lpns.len() as u32 };
+        self.data_blocks[log.logical as usize] = DataBlock { block: log.block, pages: log.lpns.len() as u32 };
         for (offset, lpn) in log.lpns.iter().enumerate() {
             let page = self.first_page(log.block) + 1 + offset as u32;
-            if self.strays.get(lpn) == Some(&page) {
-                self.strays.remove(lpn);
+            if self.displaced.get(lpn) == Some(&page) {
+                self.displaced.remove(lpn);
             }
         }
         // What the old data block has and was trimmed stays there until the trims are saved: no page of it is mapped there.
         if old.block != BlockId::NONE {
-            self.leave(media, old);
+            self.release_data_block(media, old);
         }
     }
 
@@ -147,7 +147,7 @@ impl LogBlockFtl {
         let source_of = |lpn| if self.is_mapped(lpn) { self.page_of(lpn) } else { Ppn::NONE };
         let sources: Vec<Ppn> = Lpn::each(first..first + within).map(source_of).collect();
         let pages = sources.iter().rposition(|source| *source != Ppn::NONE).map_or(0, |last| last as u32 + 1);
-        let all_on_flash = sources.iter().all(|source| *source == Ppn::NONE || is_on_flash(media, *source));
+        let all_on_flash = sources.iter().all(|source| *source == Ppn::NONE || media.is_on_flash(*source));
         let holds = |offset: u32| sources.get(offset as usize).is_some_and(|source| *source != Ppn::NONE);
         let is_copy = why.is_copy && all_on_flash && !self.trimmed.contains(&logical);
         let is_copy = is_copy && self.is_recoverable(media, logical);
@@ -167,10 +167,10 @@ impl LogBlockFtl {
         // From here on nothing fails.
         assert!(pages <= within, "logical block {logical} has {pages} pages of {within}");
         assert!(!left.contains(&target), "block {target} is merged into itself");
-        let old = self.homes[logical as usize];
+        let old = self.data_blocks[logical as usize];
         assert_ne!(old.block, target, "logical block {logical} is merged into its own data block");
         media.pool.add_valid(target);
-        self.homes[logical as usize] = Home { block: target, pages };
+        self.data_blocks[logical as usize] = DataBlock { block: target, pages };
         let pins = if seeded(Bug::MergePinsDataBlock) { &left[..left.len().min(1)] } else { &left[..] };
         for offset in 0..pages {
             let (source, lpn) = (sources[offset as usize], first + offset);
@@ -185,7 +185,7 @@ impl LogBlockFtl {
                 why.cause,
                 Owner::None,
             );
-            self.strays.remove(&lpn);
+            self.displaced.remove(&lpn);
             media.pool.add_valid(target);
             self.drop_page(media, media.block_of_page(source));
             self.copied_pages += 1;
@@ -199,7 +199,7 @@ impl LogBlockFtl {
         }
         self.trimmed.retain(|other| *other != logical);
         if old.block != BlockId::NONE {
-            self.leave(media, old);
+            self.release_data_block(media, old);
         }
         if let Some(number) = self.logs.of_logical(logical) {
             self.drop_log(media, self.logs[number].block);
@@ -209,34 +209,34 @@ impl LogBlockFtl {
 
     /// Whether recovery would find the header of a logical block's data block, and what that says of trims.
     fn is_recoverable(&self, media: &Media, logical: u32) -> bool {
-        let home = self.homes[logical as usize].block;
-        home == BlockId::NONE || is_on_flash(media, self.first_page(home))
+        let data_block = self.data_blocks[logical as usize].block;
+        data_block == BlockId::NONE || media.is_on_flash(self.first_page(data_block))
     }
 
     /// Blocks that a logical block is in, its data block first.
     fn blocks_with(&self, media: &Media, logical: u32) -> Vec<BlockId> {
         let first = self.first_of(logical);
-        let home = self.homes[logical as usize].block;
+        let data_block = self.data_blocks[logical as usize].block;
         let mapped = Lpn::each(first..first + self.pages_of(logical)).filter(|lpn| self.is_mapped(*lpn));
         let held = self.held.get(&logical).into_iter().flatten().copied();
         let mut blocks: Vec<BlockId> = mapped.map(|lpn| media.block_of_page(self.page_of(lpn))).chain(held).collect();
         blocks.sort_unstable();
         blocks.dedup();
-        blocks.retain(|block| *block != home);
-        if home != BlockId::NONE {
-            blocks.insert(0, home);
+        blocks.retain(|block| *block != data_block);
+        if data_block != BlockId::NONE {
+            blocks.insert(0, data_block);
         }
         blocks
     }
 
     /// A data block is one no more.
-    fn leave(&mut self, media: &mut Media, home: Home) {
-        assert!(media.pool.valid(home.block.0) > 0, "data block {} has no valid header", home.block);
-        media.pool.drop_valid(home.block);
-        if media.pool.state(home.block.0) == BlockState::Open {
-            media.end_block(home.block, home.pages + 1);
+    fn release_data_block(&mut self, media: &mut Media, data_block: DataBlock) {
+        assert!(media.pool.valid(data_block.block.0) > 0, "data block {} has no valid header", data_block.block);
+        media.pool.drop_valid(data_block.block);
+        if media.pool.state(data_block.block.0) == BlockState::Open {
+            media.end_block(data_block.block, data_block.pages + 1);
         }
-        self.goes(media, home.block);
+        self.retire_block(media, data_block.block);
     }
 
     /// A log block takes no more pages, and is none any more.
@@ -247,13 +247,13 @@ impl LogBlockFtl {
         if media.pool.state(block.0) == BlockState::Open {
             media.end_block(block, 1 + log.lpns.len() as u32);
         }
-        self.goes(media, block);
+        self.retire_block(media, block);
     }
 
     /// A block is to be erased.
-    fn goes(&mut self, media: &mut Media, block: BlockId) {
-        if !self.leaving.contains(&block) {
-            self.leaving.push(block);
+    fn retire_block(&mut self, media: &mut Media, block: BlockId) {
+        if !self.to_erase.contains(&block) {
+            self.to_erase.push(block);
         }
         media.wakes.groups.push(media.group_of(block));
     }
@@ -261,7 +261,7 @@ impl LogBlockFtl {
     /// A page of a block is not needed any more.
     pub(super) fn drop_page(&mut self, media: &mut Media, block: BlockId) {
         media.pool.drop_valid(block);
-        if self.leaving.contains(&block) {
+        if self.to_erase.contains(&block) {
             media.wakes.groups.push(media.group_of(block));
         }
     }
@@ -272,7 +272,7 @@ impl LogBlockFtl {
         assert_ne!(self.page_of(lpn), page, "LPN {lpn} is moved to where it is");
         let before = media.block_of_page(self.page_of(lpn));
         media.pool.add_valid(media.block_of_page(page));
-        self.strays.insert(lpn, page);
+        self.displaced.insert(lpn, page);
         self.drop_page(media, before);
     }
 
@@ -293,7 +293,7 @@ impl LogBlockFtl {
             let block = media.open_block(group).ok_or(NoSpace)?;
             assert!(self.logs.of_block(block).is_none(), "block {block} was free, and is a log block");
             self.next_group = (group + 1) % media.pool.groups();
-            self.leaving.retain(|other| *other != block);
+            self.to_erase.retain(|other| *other != block);
             assert!(!left.contains(&block), "block {block} was free, and is merged from");
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());

@@ -40,7 +40,7 @@ use self::logs::{Log, LogNumber, Logs};
 use self::merge::Why;
 use crate::block_pool::BlockState;
 use crate::ftl::block_mapping_limits;
-use crate::ftl::whole_pages::{self, Page, is_on_flash};
+use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{
     Design, Drawing, Found, Ftl, Make, NoSpace, OwnCollection, Relocated, TrimTarget, UnitWrite, full_mask,
 };
@@ -88,7 +88,7 @@ const fn design(
 
 /// Where the pages of a logical block are that are at their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Home {
+struct DataBlock {
     /// The data block; [`BlockId::NONE`] if there is none.
     block: BlockId,
     /// Its pages behind the header that were given out: the next one is appended there.
@@ -107,11 +107,11 @@ struct Merges {
 pub(crate) struct LogBlockFtl {
     scheme: Scheme,
     /// By logical block.
-    homes: Vec<Home>,
+    data_blocks: Vec<DataBlock>,
     /// One bit an LPN: holds data.
     mapped: Vec<u64>,
     /// Pages that are not at their place: in log blocks, or where a power cut left them.
-    strays: FxHashMap<Lpn, Ppn>,
+    displaced: FxHashMap<Lpn, Ppn>,
     logs: Logs,
     most_logs: u32,
     /// Logical blocks with trims that no header on flash tells of, in the order of the first such trim.
@@ -122,7 +122,7 @@ pub(crate) struct LogBlockFtl {
     /// LPNs that held nothing before a program that may not have ended, and its number.
     revived: BTreeMap<Lpn, u64>,
     /// Blocks that are neither data nor log blocks any more, to be erased.
-    leaving: Vec<BlockId>,
+    to_erase: Vec<BlockId>,
     /// Pages of a logical block: all of a block but the header.
     data_pages: u32,
     user_units: u32,
@@ -146,15 +146,15 @@ impl LogBlockFtl {
         let logical_blocks = user_units.div_ceil(data_pages);
         LogBlockFtl {
             scheme,
-            homes: vec![Home { block: BlockId::NONE, pages: 0 }; logical_blocks as usize],
+            data_blocks: vec![DataBlock { block: BlockId::NONE, pages: 0 }; logical_blocks as usize],
             mapped: vec![0; user_units.div_ceil(64) as usize],
-            strays: FxHashMap::default(),
+            displaced: FxHashMap::default(),
             logs: Logs::default(),
             most_logs: keys::log_blocks(config, scheme.least_logs()),
             trimmed: Vec::new(),
             held: BTreeMap::new(),
             revived: BTreeMap::new(),
-            leaving: Vec::new(),
+            to_erase: Vec::new(),
             data_pages,
             user_units,
             full_mask: full_mask(config.ftl.mapping_unit),
@@ -173,10 +173,10 @@ impl LogBlockFtl {
         let geometry = &config.flash.geometry;
         let data_pages = geometry.pages_per_block.saturating_sub(1).max(1);
         let user_units = u64::from(config.user_units());
-        let homes = user_units.div_ceil(u64::from(data_pages)) * size_of::<Home>() as u64;
+        let data_blocks = user_units.div_ceil(u64::from(data_pages)) * size_of::<DataBlock>() as u64;
         let headers = u64::from(geometry.blocks()) * (Header::bytes(data_pages) + 64);
         let logs = u64::from(keys::log_blocks(config, 2)) * (u64::from(data_pages) * 24 + 64);
-        homes + user_units.div_ceil(64) * 8 + headers + logs
+        data_blocks + user_units.div_ceil(64) * 8 + headers + logs
     }
 
     /// The logical block of an LPN, and the page in it.
@@ -207,8 +207,8 @@ impl LogBlockFtl {
     fn page_of(&self, lpn: Lpn) -> Ppn {
         debug_assert!(self.is_mapped(lpn), "LPN {lpn} holds nothing");
         let (logical, offset) = self.split(lpn);
-        let stray = self.strays.get(&lpn).copied();
-        stray.unwrap_or_else(|| self.first_page(self.homes[logical as usize].block) + 1 + offset)
+        let displaced_page = self.displaced.get(&lpn).copied();
+        displaced_page.unwrap_or_else(|| self.first_page(self.data_blocks[logical as usize].block) + 1 + offset)
     }
 
     /// The number of a block's header page.
@@ -219,7 +219,7 @@ impl LogBlockFtl {
     /// The logical block whose data block this is.
     fn home_in(&self, media: &Media, block: BlockId) -> Option<u32> {
         let logical = Header::of(media, block, self.data_pages)?.logical;
-        (logical != NONE && self.homes[logical as usize].block == block).then_some(logical)
+        (logical != NONE && self.data_blocks[logical as usize].block == block).then_some(logical)
     }
 
     /// Whether a page can still be given out of an open block.
@@ -232,11 +232,11 @@ impl LogBlockFtl {
     /// Whether an LPN that holds nothing goes behind the last page of its data block.
     fn appends(&self, media: &Media, lpn: Lpn) -> bool {
         let (logical, offset) = self.split(lpn);
-        let home = self.homes[logical as usize];
+        let data_block = self.data_blocks[logical as usize];
         !self.is_mapped(lpn)
-            && home.block != BlockId::NONE
-            && home.pages == offset
-            && self.takes_pages(media, home.block)
+            && data_block.block != BlockId::NONE
+            && data_block.pages == offset
+            && self.takes_pages(media, data_block.block)
     }
 
     /// Whether a logical block holds nothing at all, so that its first page opens a data block.
@@ -244,7 +244,7 @@ impl LogBlockFtl {
         let (logical, offset) = self.split(lpn);
         let first = self.first_of(logical);
         offset == 0
-            && self.homes[logical as usize].block == BlockId::NONE
+            && self.data_blocks[logical as usize].block == BlockId::NONE
             && Lpn::each(first..first + self.pages_of(logical)).all(|lpn| !self.is_mapped(lpn))
     }
 
@@ -271,7 +271,7 @@ impl LogBlockFtl {
     /// Programs the next page of a data block.
     fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
         let (logical, offset) = self.split(unit.lpn);
-        let Home { block, pages } = self.homes[logical as usize];
+        let DataBlock { block, pages } = self.data_blocks[logical as usize];
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
         assert_eq!(pages, offset, "LPN {} is appended to data block {block}, out of order", unit.lpn);
         let place = Place { block, page: offset + 1 };
@@ -280,7 +280,7 @@ impl LogBlockFtl {
         whole_pages::write_page(media, unit, &page, cause, owner);
         media.pool.add_valid(block);
         self.set_mapped(unit.lpn, true);
-        self.homes[logical as usize].pages = offset + 1;
+        self.data_blocks[logical as usize].pages = offset + 1;
         if offset + 1 == self.data_pages {
             media.end_block(block, offset + 2);
         }
@@ -314,7 +314,7 @@ impl LogBlockFtl {
         } else {
             media.pool.add_valid(block);
             self.set_mapped(unit.lpn, true);
-            self.strays.insert(unit.lpn, media.ppn_at(place));
+            self.displaced.insert(unit.lpn, media.ppn_at(place));
         }
         self.clock += 1;
         self.logs.give_page(number, unit.lpn);
@@ -338,7 +338,7 @@ impl LogBlockFtl {
     /// Drops revived LPNs whose page is on flash, or that hold nothing again.
     fn forget_settled(&mut self, media: &Media) {
         let mut revived = std::mem::take(&mut self.revived);
-        revived.retain(|lpn, _| self.is_mapped(*lpn) && !is_on_flash(media, self.page_of(*lpn)));
+        revived.retain(|lpn, _| self.is_mapped(*lpn) && !media.is_on_flash(self.page_of(*lpn)));
         self.revived = revived;
     }
 
@@ -358,7 +358,7 @@ impl LogBlockFtl {
     }
 
     fn blocks_needed(&self, config: &DriveConfig) -> u32 {
-        self.homes.len() as u32 + self.most_logs + config.gc.free_blocks
+        self.data_blocks.len() as u32 + self.most_logs + config.gc.free_blocks
     }
 }
 
@@ -404,7 +404,7 @@ impl Ftl for LogBlockFtl {
         let block = if mask != self.full_mask && self.is_mapped(lpn) {
             media.block_of_page(self.page_of(lpn))
         } else if self.appends(media, lpn) {
-            self.homes[self.split(lpn).0 as usize].block
+            self.data_blocks[self.split(lpn).0 as usize].block
         } else {
             self.logs[log?].block
         };
@@ -425,7 +425,7 @@ impl Ftl for LogBlockFtl {
             let block = media.block_of_page(self.page_of(lpn));
             self.held.entry(logical).or_default().push(block);
             assert!(media.pool.valid(block.0) > 0, "LPN {lpn} is in block {block}, which has nothing valid");
-            self.strays.remove(&lpn);
+            self.displaced.remove(&lpn);
             self.set_mapped(lpn, false);
             trimmed += 1;
             if !self.trimmed.contains(&logical) {
@@ -463,7 +463,7 @@ impl Ftl for LogBlockFtl {
             if let Some(number) = self.logs.of_block(block) {
                 self.logs.remove(number);
             }
-            self.leaving.retain(|other| *other != block);
+            self.to_erase.retain(|other| *other != block);
         }
         // Each copy delays the erase of the victim until it is on flash.
         Relocated { cursor: if stuck { cursor } else { media.units_per_superblock() }, started: 0, stuck }
@@ -489,10 +489,10 @@ impl Ftl for LogBlockFtl {
         let is_data = place.page > 0 && lpn.0 < self.user_units;
         let of_header = Header::of(media, place.block, self.data_pages).map(|header| header.logical);
         let logical = if is_data { Some(self.split(lpn).0) } else { of_header.filter(|logical| *logical != NONE) };
-        let home = logical.map_or(BlockId::NONE, |logical| self.homes[logical as usize].block);
-        if home != BlockId::NONE {
+        let data_block = logical.map_or(BlockId::NONE, |logical| self.data_blocks[logical as usize].block);
+        if data_block != BlockId::NONE {
             // The header tells of trims.
-            pages.push(self.first_page(home));
+            pages.push(self.first_page(data_block));
         }
         if is_data && self.is_mapped(lpn) {
             pages.push(self.page_of(lpn));
@@ -505,7 +505,7 @@ impl Ftl for LogBlockFtl {
     }
 
     fn metadata_units(&self) -> u32 {
-        self.homes.len() as u32 + self.most_logs
+        self.data_blocks.len() as u32 + self.most_logs
     }
 
     fn check_space(&self, config: &DriveConfig, usable: &[u32]) -> Result<(), DriveError> {
@@ -519,7 +519,7 @@ impl Ftl for LogBlockFtl {
                 "too little over-provisioning: {} logical blocks of {} pages, {} log blocks (ftl.log_blocks) and the {} blocks that \
                  are kept for merges (gc.free_blocks) take {needed} blocks, and {good} are good: lower the user capacity, \
                  ftl.log_blocks or gc.free_blocks",
-                self.homes.len(),
+                self.data_blocks.len(),
                 self.data_pages,
                 self.most_logs,
                 config.gc.free_blocks,
@@ -534,7 +534,7 @@ impl Ftl for LogBlockFtl {
 
     fn check(&self, media: &Media) -> Vec<Check> {
         let mapped: u64 = self.mapped.iter().map(|word| u64::from(word.count_ones())).sum();
-        let headers = self.homes.iter().filter(|home| home.block != BlockId::NONE).count() as u64;
+        let headers = self.data_blocks.iter().filter(|data_block| data_block.block != BlockId::NONE).count() as u64;
         let held = self.held.values().map(Vec::len).sum::<usize>() as u64;
         let counted: u64 = (0..media.pool.superblocks_count()).map(|block| u64::from(media.pool.valid(block))).sum();
         let lpns = || Lpn::each(Lpn(0)..Lpn(self.user_units)).filter(|lpn| self.is_mapped(*lpn));
@@ -543,19 +543,19 @@ impl Ftl for LogBlockFtl {
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
-                held: counted == mapped + headers + held,
+                passed: counted == mapped + headers + held,
                 detail: format!(
                     "{mapped} pages mapped, {headers} headers, {held} trimmed and not saved, {counted} valid in blocks"
                 ),
             },
             Check {
                 name: "pages_name_their_lpn",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {mapped} LPNs are mapped to a page that names another"),
             },
             Check {
                 name: "log_blocks_within_their_share",
-                held: self.logs.len() <= most,
+                passed: self.logs.len() <= most,
                 detail: format!("{} log blocks, of {most} at most", self.logs.len()),
             },
         ]
@@ -565,7 +565,7 @@ impl Ftl for LogBlockFtl {
         let log_pages = u64::from(self.most_logs) * u64::from(self.data_pages);
         vec![
             // A block number each; how many pages of it are written is in the OOB area, too.
-            ("mapping_bytes", self.homes.len() as u64 * size_of::<Home>() as u64),
+            ("mapping_bytes", self.data_blocks.len() as u64 * size_of::<DataBlock>() as u64),
             // What each page of a log block holds, and where a page is that is in one.
             ("log_map_bytes", log_pages * (size_of::<Lpn>() + size_of::<(Lpn, Ppn)>()) as u64),
             ("valid_bitmap_bytes", self.mapped.len() as u64 * 8),
@@ -616,18 +616,18 @@ impl OwnCollection for LogBlockFtl {
         let may_leave =
             |block: &BlockId| is_closed_in(media, group, *block) && (can_merge || media.pool.valid(block.0) == 0);
         // What needs no merge first: it gives a block to merge into.
-        let indexes = (0..self.leaving.len()).filter(|index| may_leave(&self.leaving[*index]));
-        let index = indexes.min_by_key(|index| media.pool.valid(self.leaving[*index].0) > 0)?;
-        Some(self.leaving.remove(index).0)
+        let indexes = (0..self.to_erase.len()).filter(|index| may_leave(&self.to_erase[*index]));
+        let index = indexes.min_by_key(|index| media.pool.valid(self.to_erase[*index].0) > 0)?;
+        Some(self.to_erase.remove(index).0)
     }
 
     /// A log block of several logical blocks takes as many merges, and the data blocks that they replace are erased meanwhile.
     fn has_empty_victim(&self, media: &Media, group: u32) -> bool {
         let is_empty = |block: &BlockId| is_closed_in(media, group, *block) && media.pool.valid(block.0) == 0;
-        self.leaving.iter().any(is_empty)
+        self.to_erase.iter().any(is_empty)
     }
 
     fn put_back(&mut self, victim: u32) {
-        self.leaving.push(BlockId(victim));
+        self.to_erase.push(BlockId(victim));
     }
 }

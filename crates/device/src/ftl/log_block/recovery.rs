@@ -7,7 +7,7 @@ use ssdlab_flash::{BlockId, Lpn, NONE, Ppn};
 
 use super::header::{Header, Role};
 use super::logs::{Log, Logs};
-use super::{Home, LogBlockFtl};
+use super::{DataBlock, LogBlockFtl};
 use crate::media::{Media, Place};
 use crate::recovery_reads::RecoveryReads;
 
@@ -22,12 +22,12 @@ struct Block {
 
 impl LogBlockFtl {
     pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
-        self.homes.fill(Home { block: BlockId::NONE, pages: 0 });
+        self.data_blocks.fill(DataBlock { block: BlockId::NONE, pages: 0 });
         self.mapped.fill(0);
-        self.strays.clear();
+        self.displaced.clear();
         self.held.clear();
         self.revived.clear();
-        (self.logs, self.trimmed, self.leaving) = (Logs::default(), Vec::new(), Vec::new());
+        (self.logs, self.trimmed, self.to_erase) = (Logs::default(), Vec::new(), Vec::new());
         let mut newest = 0;
         let mut blocks = Vec::new();
         let mut first_pages = BTreeSet::new();
@@ -46,7 +46,7 @@ impl LogBlockFtl {
             }
             let is_new = first_pages.insert(media.flash.oob.sequence(id, 0));
             assert!(is_new, "the first page of block {id} has a number that another has, too");
-            self.leaving.push(id);
+            self.to_erase.push(id);
             if media.flash.blocks.readable(media.ppn_at(header))
                 && let Some(header) = Header::of(media, id, self.data_pages)
             {
@@ -70,9 +70,9 @@ impl LogBlockFtl {
             self.set_mapped(*lpn, true);
             media.pool.add_valid(media.block_of_page(*page));
             let (logical, offset) = self.split(*lpn);
-            let home = self.homes[logical as usize].block;
-            if home == BlockId::NONE || *page != self.first_page(home) + 1 + offset {
-                self.strays.insert(*lpn, *page);
+            let data_block = self.data_blocks[logical as usize].block;
+            if data_block == BlockId::NONE || *page != self.first_page(data_block) + 1 + offset {
+                self.displaced.insert(*lpn, *page);
             }
         }
         self.find_logs(media, &blocks);
@@ -108,7 +108,7 @@ impl LogBlockFtl {
         forgotten: &[BlockId],
     ) -> BTreeMap<Lpn, Ppn> {
         let mut newest: BTreeMap<Lpn, (u64, Ppn)> = BTreeMap::new();
-        for block in self.leaving.iter().filter(|block| !forgotten.contains(block)) {
+        for block in self.to_erase.iter().filter(|block| !forgotten.contains(block)) {
             for offset in 0..self.data_pages {
                 let Some(lpn) = self.lpn_at(media, *block, offset) else { continue };
                 assert!(lpn.0 < self.user_units, "block {block} names LPN {lpn}, behind the map");
@@ -136,14 +136,18 @@ impl LogBlockFtl {
             (0..within).all(|offset| self.lpn_at(media, block, offset) == Some(first + offset))
                 && Lpn::each(first..first + within).all(|lpn| pages.contains_key(&lpn))
         };
-        let is_home = |block: &&&Block| block.header.role != Role::Log || in_order(block.id);
-        let Some(home) = blocks.iter().rev().find(is_home).map(|block| block.id) else { return };
-        let programmed = media.flash.blocks.get(home).programmed - 1;
-        assert!(programmed <= self.data_pages, "data block {home} has {programmed} pages of {}", self.data_pages);
-        assert_eq!(self.homes[logical as usize].block, BlockId::NONE, "logical block {logical} has two data blocks");
-        self.homes[logical as usize] = Home { block: home, pages: programmed };
-        self.leaving.retain(|other| *other != home);
-        media.pool.add_valid(home);
+        let is_data_block = |block: &&&Block| block.header.role != Role::Log || in_order(block.id);
+        let Some(data_block) = blocks.iter().rev().find(is_data_block).map(|block| block.id) else { return };
+        let programmed = media.flash.blocks.get(data_block).programmed - 1;
+        assert!(programmed <= self.data_pages, "data block {data_block} has {programmed} pages of {}", self.data_pages);
+        assert_eq!(
+            self.data_blocks[logical as usize].block,
+            BlockId::NONE,
+            "logical block {logical} has two data blocks"
+        );
+        self.data_blocks[logical as usize] = DataBlock { block: data_block, pages: programmed };
+        self.to_erase.retain(|other| *other != data_block);
+        media.pool.add_valid(data_block);
     }
 
     /// Log blocks with pages that count, up to as many as there may be; what others have is merged.
@@ -152,18 +156,18 @@ impl LogBlockFtl {
         let mut found: Vec<Log> = Vec::new();
         for block in blocks.iter().rev().filter(|block| block.header.role == Role::Log) {
             let Header { logical, .. } = block.header;
-            let is_home = logical != NONE && self.homes[logical as usize].block == block.id;
+            let is_data_block = logical != NONE && self.data_blocks[logical as usize].block == block.id;
             let sole = match self.scheme {
                 super::Scheme::Bast => found.iter().all(|log| log.logical != logical),
                 super::Scheme::Fast => logical == NONE || found.iter().all(|log| log.logical == NONE),
             };
             let counts = media.pool.valid(block.id.0) > 0;
-            if is_home || !sole || !counts || found.len() as u32 >= self.most_logs {
+            if is_data_block || !sole || !counts || found.len() as u32 >= self.most_logs {
                 continue;
             }
             let pages = media.flash.blocks.get(block.id).programmed - 1;
             let lpns = (0..pages).map(|offset| self.lpn_at(media, block.id, offset).unwrap_or(Lpn::NONE)).collect();
-            self.leaving.retain(|other| *other != block.id);
+            self.to_erase.retain(|other| *other != block.id);
             found.push(Log { block: block.id, logical, lpns, used: 0 });
         }
         self.clock = found.len() as u64;

@@ -162,7 +162,7 @@ impl MvFtl {
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
-                held: valid == pages && valid == counted && in_compacted == compacted_references,
+                passed: valid == pages && valid == counted && in_compacted == compacted_references,
                 detail: format!(
                     "{mapped} LPNs have {references} versions, {compacted_references} of them ({in_compacted} counted) in \
                      {} compacted pages: {pages} pages, {valid} valid, {counted} counted in blocks",
@@ -171,20 +171,20 @@ impl MvFtl {
             },
             Check {
                 name: "oob_owner_equals_map_entry",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {references} versions are not what their page says, or out of order"),
             },
             Check {
                 name: "chains_within_bound",
-                held: too_long == 0,
+                passed: too_long == 0,
                 detail: format!("{too_long} chains are longer than their bound"),
             },
             Check {
                 name: "versions_within_spare",
-                held: partial == self.space.total(),
+                passed: partial == self.space.total(),
                 detail: format!("{partial} valid pages of versions, {} counted", self.space.total()),
             },
-            Check { name: "modelled_ram_is_what_is_used", held: ram, detail },
+            Check { name: "modelled_ram_is_what_is_used", passed: ram, detail },
         ]
     }
 

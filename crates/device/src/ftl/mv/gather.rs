@@ -9,9 +9,8 @@ use ssdlab_flash::{Cause, Lpn, OpId, Ppn, UnitId};
 use super::MvFtl;
 use super::layout::{self, Version};
 use crate::ftl::{UnitWrite, VersionPart};
-use crate::media::Media;
+use crate::media::{Media, Source};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
 
 /// One version of a chain, and the sectors that are taken from it.
 #[derive(Clone, Copy, Debug)]
@@ -31,16 +30,6 @@ pub(super) struct Sources {
     pub(super) lost: bool,
     /// Reads started.
     pub(super) reads: u64,
-}
-
-/// Where a version's data is.
-enum Held {
-    /// In the controller's RAM.
-    Here,
-    /// There when the operation has ended, taken from a page.
-    Awaited { op: OpId, from: Ppn, read: bool },
-    /// It was read without time.
-    Read { failed: bool },
 }
 
 impl MvFtl {
@@ -105,14 +94,15 @@ impl MvFtl {
                 continue;
             }
             pages.push(part.ppn);
-            match self.held(media, part.ppn, bytes, cause) {
-                Held::Here => sources.lost |= needed && poisoned,
-                Held::Read { failed } => {
+            debug_assert!(self.is_valid(part.ppn), "page {} is brought together, and is not current", part.ppn);
+            match media.fetch(part.ppn, bytes, cause) {
+                Source::Here => sources.lost |= needed && poisoned,
+                Source::Read { failed } => {
                     sources.reads += 1;
                     sources.lost |= needed && (failed || poisoned);
                 }
-                Held::Awaited { op, from, read } => {
-                    sources.reads += u64::from(read);
+                Source::After { op, from, is_read } => {
+                    sources.reads += u64::from(is_read);
                     if !sources.after.contains(&op) {
                         sources.after.push(op);
                     }
@@ -129,10 +119,11 @@ impl MvFtl {
     /// Starts the read that a program of one page and all that is current in it waits for.
     pub(super) fn collect_page(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Sources {
         let mut sources = Sources::default();
-        match self.held(media, ppn, bytes, cause) {
-            Held::Here => {}
-            Held::Read { failed } => sources.lost = failed,
-            Held::Awaited { op, from, .. } => {
+        debug_assert!(self.is_valid(ppn), "page {ppn} is moved, and is not current");
+        match media.fetch(ppn, bytes, cause) {
+            Source::Here => {}
+            Source::Read { failed } => sources.lost = failed,
+            Source::After { op, from, .. } => {
                 sources.after.push(op);
                 sources.taken.push(from.sole_unit());
             }
@@ -140,62 +131,47 @@ impl MvFtl {
         sources
     }
 
-    fn held(&self, media: &mut Media, ppn: Ppn, bytes: u32, cause: Cause) -> Held {
-        debug_assert!(self.is_valid(ppn), "page {ppn} is brought together with others, and is not current");
-        let place = media.place_of_page(ppn);
-        if !media.flash.blocks.readable(ppn) {
-            // Its program failed and it is still in RAM.
-            return Held::Here;
-        }
-        if media.flash.is_written(place.block, place.page) {
-            if media.flash.timed() {
-                let op = media.read(place, bytes, cause, Owner::None);
-                return Held::Awaited { op, from: ppn, read: true };
-            }
-            return Held::Read { failed: media.read_now(place, cause) };
-        }
-        let Some(program) = media.flash.find_program(place.block, place.page) else { return Held::Here };
-        if let Some(source) = media.flash.copyback_source(program) {
-            // On its way inside the chips: only the page it comes from can be read.
-            let op = media.read(media.place_of_page(source), bytes, cause, Owner::None);
-            return Held::Awaited { op, from: source, read: true };
-        }
-        if media.flash.waits(program) {
-            // Still in RAM, but its own reads have to end first.
-            return Held::Awaited { op: media.flash.last_waiter(program), from: ppn, read: false };
-        }
-        Held::Here
-    }
-
-    /// The cells of a whole logical page: what `write` brings over what `parts` hold, zeroes where nothing does. False if
+    /// The data of a whole logical page: what `write` brings over what `parts` hold, zeroes where nothing does. False if
     /// something that is kept is damaged.
-    pub(super) fn merged_cells(&self, media: &Media, parts: &[Part], write: Option<&UnitWrite<'_>>) -> (Vec<u8>, bool) {
-        let cell = media.flash.store.cell_bytes();
-        let mut cells = vec![0; media.flash.store.unit_cells()];
+    pub(super) fn merged_sector_data(
+        &self,
+        media: &Media,
+        parts: &[Part],
+        write: Option<&UnitWrite<'_>>,
+    ) -> (Vec<u8>, bool) {
+        let per_sector = media.flash.store.sector_data_bytes();
+        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
         let mut whole = true;
-        if cell == 0 {
-            return (cells, whole);
+        if per_sector == 0 {
+            return (sector_data, whole);
         }
         for part in parts {
-            whole &= self.take_cells(media, part, part.sectors, 0, &mut cells);
+            whole &= self.take_sector_data(media, part, part.sectors, 0, &mut sector_data);
         }
         if let Some(write) = write {
             for sector in (0..self.sectors).filter(|sector| write.mask >> sector & 1 != 0) {
-                let range = sector as usize * cell..(sector as usize + 1) * cell;
-                cells[range.clone()].copy_from_slice(&write.cells[range]);
+                let range = sector as usize * per_sector..(sector as usize + 1) * per_sector;
+                sector_data[range.clone()].copy_from_slice(&write.sector_data[range]);
             }
         }
-        (cells, whole)
+        (sector_data, whole)
     }
 
-    /// Copies the cells of `sectors` from a version to `out`, which begins with sector `first`.
-    pub(super) fn take_cells(&self, media: &Media, part: &Part, sectors: u64, first: u32, out: &mut [u8]) -> bool {
-        let cell = media.flash.store.cell_bytes();
+    /// Copies the data of `sectors` from a version to `out`, which begins with sector `first`.
+    pub(super) fn take_sector_data(
+        &self,
+        media: &Media,
+        part: &Part,
+        sectors: u64,
+        first: u32,
+        out: &mut [u8],
+    ) -> bool {
+        let per_sector = media.flash.store.sector_data_bytes();
         let mut whole = true;
         for sector in (0..self.sectors).filter(|sector| sectors >> sector & 1 != 0) {
-            let at = (sector - first) as usize * cell;
+            let at = (sector - first) as usize * per_sector;
             let from = u64::from(part.version.place_of(sector));
-            whole &= media.flash.store.read(part.ppn.sole_unit(), from, &mut out[at..at + cell]);
+            whole &= media.flash.store.read(part.ppn.sole_unit(), from, &mut out[at..at + per_sector]);
         }
         whole
     }

@@ -18,11 +18,11 @@ impl MvFtl {
         if seeded(Bug::MergeForgetsVersion) && parts.len() > 2 {
             parts.remove(1);
         }
-        let (cells, whole) = self.merged_cells(media, &parts, None);
+        let (sector_data, whole) = self.merged_sector_data(media, &parts, None);
         let mut sources = self.collect(media, &parts, Cause::Merge, own);
         sources.lost |= !whole;
-        let cells = if media.flash.store.cell_bytes() > 0 { &cells[..] } else { &[] };
-        self.put_full(media, lpn, cells, sources, write);
+        let sector_data = if media.flash.store.sector_data_bytes() > 0 { &sector_data[..] } else { &[] };
+        self.put_full(media, lpn, sector_data, sources, write);
     }
 
     /// Merges a few chains in the background, as many as `limit`, while there are pages for it.

@@ -367,12 +367,12 @@ impl SteppedReads for MvFtl {
     }
 
     fn read_versions(&self, media: &Media, lpn: Lpn, first: u64, out: &mut [u8]) -> bool {
-        let count = out.len() / media.flash.store.cell_bytes();
+        let count = out.len() / media.flash.store.sector_data_bytes();
         let wanted = (u64::MAX >> (64 - count)) << first;
         let chain = self.map.chain(lpn);
         let mut whole = true;
         for part in self.parts(media, lpn, &chain, wanted) {
-            whole &= self.take_cells(media, &part, part.sectors, first as u32, out);
+            whole &= self.take_sector_data(media, &part, part.sectors, first as u32, out);
         }
         whole
     }

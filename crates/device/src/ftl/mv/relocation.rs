@@ -95,7 +95,8 @@ impl MvFtl {
         let copyback = self.copyback && readable && !is_record;
         let mut sources = Sources::default();
         let from = media.place_of_page(ppn);
-        let whole = media.flash.store.cell_bytes() == 0 || media.flash.store.copy(ppn.sole_unit(), to.sole_unit());
+        let whole =
+            media.flash.store.sector_data_bytes() == 0 || media.flash.store.copy(ppn.sole_unit(), to.sole_unit());
         if media.flash.oob.is_poisoned(ppn.sole_unit()) || !whole {
             media.flash.oob.poison(to.sole_unit());
         }
@@ -132,12 +133,12 @@ impl MvFtl {
         let from = media.block_of_page(ppn);
         let parts: Vec<Part> =
             versions.iter().map(|version| Part { ppn, version: *version, sectors: version.mask }).collect();
-        let mut cells = Vec::with_capacity(parts.len());
+        let mut sector_data = Vec::with_capacity(parts.len());
         let mut whole = true;
         for part in &parts {
-            let (unpacked, good) = self.merged_cells(media, std::slice::from_ref(part), None);
+            let (unpacked, good) = self.merged_sector_data(media, std::slice::from_ref(part), None);
             whole &= good;
-            cells.push(unpacked);
+            sector_data.push(unpacked);
         }
         let mut sources = Sources::default();
         if read {
@@ -153,8 +154,8 @@ impl MvFtl {
             offset += version.mask.count_ones();
         }
         media.flash.oob.put_record(to.sole_unit(), layout::compacted_words(&moved));
-        let packed: Vec<(Version, &[u8])> = moved.iter().copied().zip(cells.iter().map(Vec::as_slice)).collect();
-        self.put_cells(media, to, &packed);
+        let packed: Vec<(Version, &[u8])> = moved.iter().copied().zip(sector_data.iter().map(Vec::as_slice)).collect();
+        self.put_sector_data(media, to, &packed);
         if lost {
             media.flash.lose(to.sole_unit());
         }
@@ -205,7 +206,7 @@ impl MvFtl {
     fn program_again(&mut self, media: &mut Media, ppn: Ppn, lpn: Lpn, write: Writing) {
         let to = media.ppn_at(write.place);
         let partial = layout::is_partial(media, ppn, self.user_units);
-        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(ppn.sole_unit(), to.sole_unit()) {
+        if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(ppn.sole_unit(), to.sole_unit()) {
             media.flash.oob.poison(to.sole_unit());
         }
         media.flash.oob.carry(ppn.sole_unit(), to.sole_unit());

@@ -59,9 +59,9 @@ impl DurableTrims for MvFtl {
             TrimTarget::Gc(group) => (media.take_page(group, Frontier::Gc).ok_or(NoSpace)?, Frontier::Gc),
         };
         media.flash.oob.put_record(media.unit_at(place), words);
-        let cells = vec![0; media.flash.store.unit_cells()];
+        let sector_data = vec![0; media.flash.store.unit_data_bytes()];
         let write = Writing { place, frontier, cause: Cause::Metadata, owner };
-        self.put_full(media, lpn, &cells, Sources::default(), write);
+        self.put_full(media, lpn, &sector_data, Sources::default(), write);
         Ok(())
     }
 }

@@ -48,15 +48,15 @@ impl MvFtl {
             return self.write_partial(media, unit, frontier, cause, owner);
         }
         let place = self.take_page(media, unit.lpn, frontier)?;
-        let mut cells = Cow::Borrowed(unit.cells);
+        let mut sector_data = Cow::Borrowed(unit.sector_data);
         if unit.mask != self.full_mask {
             self.counters.partial_page_writes += 1;
             self.counters.partial_first_writes += 1;
             // Nothing was there: the rest of the page is zeroes, and nothing is read.
-            cells = Cow::Owned(self.merged_cells(media, &[], Some(unit)).0);
+            sector_data = Cow::Owned(self.merged_sector_data(media, &[], Some(unit)).0);
         }
         let write = Writing { place, frontier, cause, owner };
-        self.put_full(media, unit.lpn, &cells, Sources::default(), write);
+        self.put_full(media, unit.lpn, &sector_data, Sources::default(), write);
         Ok(())
     }
 
@@ -115,12 +115,12 @@ impl MvFtl {
             self.counters.merges_write += u64::from(chain.len() > 1);
             self.counters.completed(why);
         }
-        let (cells, whole) = self.merged_cells(media, &parts, Some(unit));
+        let (sector_data, whole) = self.merged_sector_data(media, &parts, Some(unit));
         let mut sources = self.collect(media, &parts, Cause::ReadModifyWrite, None);
         self.counters.additional_reads_at_write += sources.reads;
         sources.lost |= !whole;
         let write = Writing { place, frontier, cause: Cause::ReadModifyWrite, owner };
-        self.put_full(media, unit.lpn, &cells, sources, write);
+        self.put_full(media, unit.lpn, &sector_data, sources, write);
         Ok(())
     }
 
@@ -179,8 +179,8 @@ impl MvFtl {
         let ppn = media.ppn_at(write.place);
         let words = layout::plain_words(media.sequence(), unit.mask, self.patterns);
         media.flash.oob.put_record(ppn.sole_unit(), words);
-        if !unit.cells.is_empty() {
-            media.flash.store.write(ppn.sole_unit(), unit.cells);
+        if !unit.sector_data.is_empty() {
+            media.flash.store.write(ppn.sole_unit(), unit.sector_data);
         }
         self.map.push(unit.lpn, ppn, false);
         self.set_valid(media, ppn, true);
@@ -193,7 +193,7 @@ impl MvFtl {
     fn overwrite_compacted(&mut self, media: &mut Media, unit: &UnitWrite<'_>, newest: Part, write: Writing) {
         let ppn = media.ppn_at(write.place);
         let lpn = unit.lpn;
-        let (cells, whole) = self.merged_cells(media, &[newest], Some(unit));
+        let (sector_data, whole) = self.merged_sector_data(media, &[newest], Some(unit));
         let sources = self.collect(media, &[newest], Cause::ReadModifyWrite, None);
         let mask = unit.mask | newest.version.mask;
         let plain = self.is_version(mask);
@@ -205,7 +205,7 @@ impl MvFtl {
             false => layout::compacted_words(&[version]),
         };
         media.flash.oob.put_record(ppn.sole_unit(), words);
-        self.put_cells(media, ppn, &[(version, &cells)]);
+        self.put_sector_data(media, ppn, &[(version, &sector_data)]);
         if sources.lost || !whole {
             media.flash.lose(ppn.sole_unit());
         }
@@ -267,12 +267,12 @@ impl MvFtl {
             let floor = !self.map.is_mapped(unit.lpn);
             let version = Version { lpn: unit.lpn, number, mask: unit.mask, offset: Some(offset), floor };
             offset += unit.mask.count_ones();
-            versions.push((version, unit.cells));
+            versions.push((version, unit.sector_data));
         }
         assert!(offset <= self.sectors, "{offset} sectors do not go into a page of {}", self.sectors);
         let layout: Vec<Version> = versions.iter().map(|(version, _)| *version).collect();
         media.flash.oob.put_record(ppn.sole_unit(), layout::compacted_words(&layout));
-        self.put_cells(media, ppn, &versions);
+        self.put_sector_data(media, ppn, &versions);
         for version in &layout {
             self.counters.layout_bytes += u64::from(layout::runs(version.mask) * TRIPLE_BYTES);
             if version.floor {
@@ -298,28 +298,35 @@ impl MvFtl {
         Ok(())
     }
 
-    /// Stores the cells of versions, given by the sectors of their logical pages, where they are in a physical page.
-    pub(super) fn put_cells(&self, media: &mut Media, ppn: Ppn, versions: &[(Version, &[u8])]) {
-        let cell = media.flash.store.cell_bytes();
-        if cell == 0 {
+    /// Stores the data of versions, given by the sectors of their logical pages, where they are in a physical page.
+    pub(super) fn put_sector_data(&self, media: &mut Media, ppn: Ppn, versions: &[(Version, &[u8])]) {
+        let per_sector = media.flash.store.sector_data_bytes();
+        if per_sector == 0 {
             return;
         }
         debug_assert!(!versions.is_empty(), "page {ppn} holds no version");
-        let mut page = vec![0; media.flash.store.unit_cells()];
-        for (version, cells) in versions {
+        let mut page = vec![0; media.flash.store.unit_data_bytes()];
+        for (version, sector_data) in versions {
             for sector in (0..self.sectors).filter(|sector| version.mask >> sector & 1 != 0) {
-                let (from, to) = (sector as usize * cell, version.place_of(sector) as usize * cell);
-                page[to..to + cell].copy_from_slice(&cells[from..from + cell]);
+                let (from, to) = (sector as usize * per_sector, version.place_of(sector) as usize * per_sector);
+                page[to..to + per_sector].copy_from_slice(&sector_data[from..from + per_sector]);
             }
         }
         media.flash.store.write(ppn.sole_unit(), &page);
     }
 
     /// A full page: all versions before it are superseded.
-    pub(super) fn put_full(&mut self, media: &mut Media, lpn: Lpn, cells: &[u8], sources: Sources, write: Writing) {
+    pub(super) fn put_full(
+        &mut self,
+        media: &mut Media,
+        lpn: Lpn,
+        sector_data: &[u8],
+        sources: Sources,
+        write: Writing,
+    ) {
         let ppn = media.ppn_at(write.place);
-        if !cells.is_empty() {
-            media.flash.store.write(ppn.sole_unit(), cells);
+        if !sector_data.is_empty() {
+            media.flash.store.write(ppn.sole_unit(), sector_data);
         }
         if sources.lost {
             media.flash.lose(ppn.sole_unit());

@@ -68,7 +68,7 @@ impl PageFtl {
         cause: Cause,
         owner: Owner,
     ) {
-        let cells = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.cell_bytes()];
+        let sector_data = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.sector_data_bytes()];
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         let first = media.unit_at(place);
         for Words { lpn, units: count, words } in all {
@@ -77,7 +77,11 @@ impl PageFtl {
                 Content::Whole(words) => media.flash.oob.put_record(unit, words),
                 Content::Over { from, changes } => media.flash.oob.put_record_over(unit, from, changes.into_iter()),
             }
-            units.extend((0..count).map(|index| UnitWrite { lpn: lpn + index, mask: self.full_mask, cells: &cells }));
+            units.extend((0..count).map(|index| UnitWrite {
+                lpn: lpn + index,
+                mask: self.full_mask,
+                sector_data: &sector_data,
+            }));
         }
         self.write_at(media, place, &units, Frontier::Map, cause, owner);
     }

@@ -25,7 +25,7 @@ use crate::ftl::trims::TrimState;
 use crate::ftl::{
     Design, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
 };
-use crate::media::{Frontier, Media, Place, Programming};
+use crate::media::{Frontier, Media, Place, Programming, Source};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
 use crate::token::Owner;
@@ -50,16 +50,6 @@ pub(crate) struct PageFtl {
     /// The units behind the user's are records of trims, and not another design's.
     records_trims: bool,
     partial_page_writes: u64,
-}
-
-/// What a partial unit is completed from.
-enum OldVersion {
-    /// It is in the controller's RAM.
-    Here,
-    /// It is there when `op` has ended, which takes it from `unit`.
-    Awaited { op: OpId, unit: UnitId },
-    /// It could not be read.
-    Lost,
 }
 
 /// The design as a description names it.
@@ -154,37 +144,6 @@ impl PageFtl {
         old
     }
 
-    /// Where a partial unit is completed from, `bytes` of which are missing, when its old version is `old`.
-    fn old_version(&self, media: &mut Media, old: UnitId, bytes: u32) -> OldVersion {
-        debug_assert!(self.is_valid(old), "a unit is completed from {old}, which is not current");
-        debug_assert!(bytes > 0, "a whole unit is completed from {old}");
-        let place = media.place_of(old);
-        if !media.flash.blocks.readable(media.page_of(old)) {
-            // Its program failed and it is still in RAM.
-            return OldVersion::Here;
-        }
-        if media.flash.is_written(place.block, place.page) {
-            if media.flash.timed() {
-                let op = media.read(place, bytes, Cause::ReadModifyWrite, Owner::None);
-                return OldVersion::Awaited { op, unit: old };
-            }
-            let failed = media.read_now(place, Cause::ReadModifyWrite);
-            return if failed { OldVersion::Lost } else { OldVersion::Here };
-        }
-        let Some(program) = media.flash.find_program(place.block, place.page) else { return OldVersion::Here };
-        if let Some(source) = media.flash.copyback_source(program) {
-            // On its way inside the chips: only the page it comes from can be read.
-            let unit = source.first_unit(self.units_per_page) + old % self.units_per_page;
-            let op = media.read(media.place_of(unit), bytes, Cause::ReadModifyWrite, Owner::None);
-            return OldVersion::Awaited { op, unit };
-        }
-        if media.flash.waits(program) {
-            // Still in RAM, but its own reads have to end first.
-            return OldVersion::Awaited { op: media.flash.last_waiter(program), unit: old };
-        }
-        OldVersion::Here
-    }
-
     /// Programs one whole page with nothing stored: what `write_at` comes to in the common case.
     #[inline]
     fn write_page(
@@ -230,7 +189,7 @@ impl PageFtl {
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn.index());
             let mut source = UnitId::NONE;
-            self.keep_cells(media, write, unit, current);
+            self.keep_sector_data(media, write, unit, current);
             media.flash.oob.number_write(unit);
             if write.mask == 0 && frontier != Frontier::Log {
                 // The host did not write it now.
@@ -241,11 +200,12 @@ impl PageFtl {
                 program_cause = Cause::ReadModifyWrite;
                 let missing = (self.full_mask & !write.mask).count_ones() * 512;
                 let lost = media.flash.oob.is_poisoned(current);
-                match self.old_version(media, current, missing) {
-                    OldVersion::Here if !lost => {}
-                    OldVersion::Here | OldVersion::Lost => media.flash.lose(unit),
-                    OldVersion::Awaited { op, unit: from } => {
-                        source = from;
+                debug_assert!(self.is_valid(current), "a unit is completed from {current}, which is not current");
+                match media.fetch(media.page_of(current), missing, Cause::ReadModifyWrite) {
+                    Source::Here | Source::Read { failed: false } if !lost => {}
+                    Source::Here | Source::Read { .. } => media.flash.lose(unit),
+                    Source::After { op, from, .. } => {
+                        source = from.first_unit(self.units_per_page) + current % self.units_per_page;
                         if !after.contains(&op) {
                             after.push(op);
                         }
@@ -277,32 +237,32 @@ impl PageFtl {
         );
     }
 
-    fn keep_cells(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
-        let cell = media.flash.store.cell_bytes();
-        if cell == 0 {
+    fn keep_sector_data(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
+        let per_sector = media.flash.store.sector_data_bytes();
+        if per_sector == 0 {
             return;
         }
         if write.mask == self.full_mask {
-            media.flash.store.write(unit, write.cells);
+            media.flash.store.write(unit, write.sector_data);
             return;
         }
-        let mut cells = vec![0; media.flash.store.unit_cells()];
-        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut cells) {
+        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
+        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut sector_data) {
             media.flash.oob.poison(unit);
         }
-        for sector in 0..cells.len() / cell {
+        for sector in 0..sector_data.len() / per_sector {
             if write.mask >> sector & 1 != 0 {
-                let range = sector * cell..(sector + 1) * cell;
-                cells[range.clone()].copy_from_slice(&write.cells[range]);
+                let range = sector * per_sector..(sector + 1) * per_sector;
+                sector_data[range.clone()].copy_from_slice(&write.sector_data[range]);
             }
         }
         debug_assert!(
-            write.mask == 0 || cells.len() == write.cells.len(),
-            "a write to unit {} brings {} bytes of cells, not those of all sectors",
+            write.mask == 0 || sector_data.len() == write.sector_data.len(),
+            "a write to unit {} brings {} bytes, not those of all sectors",
             write.lpn,
-            write.cells.len()
+            write.sector_data.len()
         );
-        media.flash.store.write(unit, &cells);
+        media.flash.store.write(unit, &sector_data);
     }
 }
 
@@ -328,7 +288,7 @@ impl Ftl for PageFtl {
         let place = media.take_seen_page(group, frontier);
         if let [unit] = units
             && unit.mask == self.full_mask
-            && unit.cells.is_empty()
+            && unit.sector_data.is_empty()
             && self.units_per_page == 1
         {
             self.write_page(media, place, unit.lpn, frontier, cause, owner);
@@ -459,12 +419,12 @@ impl Ftl for PageFtl {
         vec![
             Check {
                 name: "valid_pages_equal_mapped_pages",
-                held: mapped == valid && valid == counted && mapped == self.mapped_units,
+                passed: mapped == valid && valid == counted && mapped == self.mapped_units,
                 detail: format!("{mapped} units mapped, {valid} valid, {counted} counted in blocks"),
             },
             Check {
                 name: "oob_owner_equals_map_entry",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {mapped} mapped units are owned by another LPN on flash"),
             },
         ]

@@ -115,7 +115,7 @@ impl PageFtl {
         let mut lpns = [Lpn::NONE; RUN];
         let mut at = from;
         let bytes = media.unit_bytes;
-        let keeps_contents = media.flash.store.cell_bytes() > 0;
+        let keeps_contents = media.flash.store.sector_data_bytes() > 0;
         for (index, (read, lpn)) in reads.iter_mut().zip(&mut lpns).take(run as usize).enumerate() {
             let source = self.next_valid(at, end).expect("the victim has as many valid pages");
             *lpn = media.flash.oob.lpn(source);

@@ -203,10 +203,10 @@ impl PageFtl {
         media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
     }
 
-    /// What a unit holds goes with it: cells, metadata records, and the mark of lost data.
+    /// What a unit holds goes with it: sector data, metadata records, and the mark of lost data.
     #[inline]
     pub(super) fn copy_unit(&self, media: &mut Media, from: UnitId, to: UnitId) {
-        if media.flash.store.cell_bytes() > 0 && !media.flash.store.copy(from, to) {
+        if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(from, to) {
             media.flash.oob.poison(to);
         }
         media.flash.oob.carry(from, to);

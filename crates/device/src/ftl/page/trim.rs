@@ -44,8 +44,8 @@ impl DurableTrims for PageFtl {
         to: TrimTarget,
         owner: Owner,
     ) -> Result<(), NoSpace> {
-        let cells = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.cell_bytes()];
-        let unit = UnitWrite { lpn, mask: self.full_mask, cells: &cells };
+        let sector_data = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.sector_data_bytes()];
+        let unit = UnitWrite { lpn, mask: self.full_mask, sector_data: &sector_data };
         let (group, frontier) = match to {
             TrimTarget::Host => {
                 let frontier = Frontier::Host(0);

@@ -15,7 +15,7 @@ use ssdlab_flash::{BlockId, Lpn, Origin, UnitId};
 
 use crate::Check;
 use crate::block_pool::{BlockKind, BlockState};
-use crate::ftl::cached_map::Life;
+use crate::ftl::cached_map::EraseEpoch;
 use crate::ftl::page::PageFtl;
 use crate::media::{Frontier, Media, Place};
 
@@ -49,7 +49,7 @@ pub(super) struct Rwlb {
     /// Empty ones that wait for their erase: until then a power cut brings back what was written there.
     erasing: Vec<u32>,
     /// Settled ones whose group has no free block to spare yet.
-    due: Vec<Life>,
+    due: Vec<EraseEpoch>,
     /// The pool's number of changes when these were looked at last.
     looked_at: Option<u64>,
     /// The pool's number of changes when no closed block was settled that was not known to be, if nothing else that
@@ -249,13 +249,13 @@ impl Rwlb {
             |superblock: u32| media.pool.kind(superblock) == BlockKind::Log && !media.pool.is_retiring(superblock);
         let closed = |superblock: u32| is_log(superblock) && media.pool.state(superblock) == BlockState::Closed;
         let found = self.blocks.iter().any(|(superblock, open)| {
-            *open == 0 && closed(*superblock) && !self.due.iter().any(|life| life.superblock == *superblock)
+            *open == 0 && closed(*superblock) && !self.due.iter().any(|epoch| epoch.superblock == *superblock)
         });
         self.nothing_settled_at.set((!found).then_some(changes));
         found
     }
 
-    pub(super) fn due(&self) -> &[Life] {
+    pub(super) fn due(&self) -> &[EraseEpoch] {
         &self.due
     }
 
@@ -264,7 +264,7 @@ impl Rwlb {
     }
 
     /// Settled blocks become data blocks, as far as their groups have free blocks to spare; returns how many.
-    pub(super) fn turn(&mut self, media: &mut Media, settled: Vec<Life>) -> u32 {
+    pub(super) fn turn(&mut self, media: &mut Media, settled: Vec<EraseEpoch>) -> u32 {
         // Those that are due wait for blocks to change.
         if settled.is_empty() && self.looked_at == Some(media.pool.state_changes()) {
             return 0;
@@ -273,10 +273,10 @@ impl Rwlb {
         self.due.extend(&settled);
         self.blocks.retain(|superblock, _| media.pool.kind(*superblock) == BlockKind::Log);
         let mut turned = 0;
-        for life in std::mem::take(&mut self.due) {
-            let superblock = life.superblock;
+        for epoch in std::mem::take(&mut self.due) {
+            let superblock = epoch.superblock;
             let closed = media.pool.state(superblock) == BlockState::Closed && !media.pool.is_retiring(superblock);
-            if media.pool.kind(superblock) != BlockKind::Log || !closed || !life.goes_on(media) {
+            if media.pool.kind(superblock) != BlockKind::Log || !closed || !epoch.is_current(media) {
                 // Collection empties it, or has.
                 continue;
             }
@@ -287,9 +287,9 @@ impl Rwlb {
                 continue;
             }
             if media.pool.free_blocks(group) <= media.gc_reserve && !media.pool.has_too_many(BlockKind::Log, group) {
-                self.due.push(life);
+                self.due.push(epoch);
                 // Collection looks once at a group that lacks one.
-                if settled.contains(&life) {
+                if settled.contains(&epoch) {
                     media.wakes.groups.push(group);
                 }
                 continue;
@@ -306,7 +306,7 @@ impl Rwlb {
 
     /// Recovery: blocks of the log that were settled and waited for a free block of their group are data blocks on flash. Where the
     /// group has none to spare they wait again.
-    pub(super) fn take_back(&mut self, media: &mut Media) -> Vec<Life> {
+    pub(super) fn take_back(&mut self, media: &mut Media) -> Vec<EraseEpoch> {
         let mut taken = Vec::new();
         for superblock in 0..media.pool.superblocks_count() {
             let group = media.pool.group_of(superblock);
@@ -322,9 +322,9 @@ impl Rwlb {
             if media.flash.oob.origin(first).lpn != Lpn::NONE {
                 media.pool.becomes(superblock, BlockKind::Log);
                 self.blocks.insert(superblock, 0);
-                self.due.push(Life::of(media, superblock));
+                self.due.push(EraseEpoch::of(media, superblock));
                 (self.looked_at, self.nothing_settled_at) = (None, Cell::new(None));
-                taken.push(Life::of(media, superblock));
+                taken.push(EraseEpoch::of(media, superblock));
             }
         }
         taken
@@ -446,12 +446,12 @@ impl Rwlb {
         vec![
             Check {
                 name: "log_table_equals_map",
-                held: wrong == 0,
+                passed: wrong == 0,
                 detail: format!("{wrong} of {} tLPNs are known to hold something else than the map says", self.units()),
             },
             Check {
                 name: "open_names_counted_in_log_blocks",
-                held: miscounted == 0,
+                passed: miscounted == 0,
                 detail: format!("{miscounted} of {} log blocks have other names than are counted", self.blocks.len()),
             },
         ]
@@ -472,12 +472,12 @@ impl Rwlb {
             return Err(damaged("a header is behind the log's end, or of a unit that is not the user's"));
         }
         (self.looked_at, self.nothing_settled_at) = (None, Cell::new(None));
-        for life in &mut self.due {
-            let superblock = life.superblock;
+        for epoch in &mut self.due {
+            let superblock = epoch.superblock;
             if superblock >= media.pool.superblocks_count() || !media.pool.superblocks.is_whole(superblock) {
                 return Err(damaged("a settled log block is not one of the drive's"));
             }
-            *life = Life::of(media, superblock);
+            *epoch = EraseEpoch::of(media, superblock);
         }
         Ok(())
     }

@@ -4,17 +4,17 @@
 //! after a power cut; a tag belongs to its unit, whatever block I/O writes or trims there.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
 
 use ssdlab_base::command_sets::tags::{
     CLEAR_TAGS, FIND_TAG, NOT_A_TAG_PER_UNIT, READ_TAGGED, SAVE_TRIMS, TAG_REPLACED, TAGS, TAGS_CLEARED, WRITE_TAGGED,
     ZERO_TAG,
 };
-use ssdlab_base::{Request, SECTOR_BYTES, saved};
+use ssdlab_base::{Request, SECTOR_BYTES, Saved, saved};
 
-use super::{CannotYet, CommandsBeside, Design, Ftl, Make, Outcome, SetCommand, TrimTarget, page};
+use super::{CannotYet, Commands, Design, Make, Outcome, SetCommand, page};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
 use crate::{DriveConfig, Status};
 
 /// The tags.
@@ -32,7 +32,7 @@ pub(super) const DESIGN: Design = Design {
     make: Make { commands: Some(&TAGS), beside, ..page::DESIGN.make },
 };
 
-fn beside(config: &DriveConfig) -> Option<Box<dyn CommandsBeside>> {
+fn beside(config: &DriveConfig) -> Option<Box<dyn Commands>> {
     let sectors_per_unit = u64::from(config.ftl.mapping_unit) / SECTOR_BYTES;
     Some(Box::new(Tags { sectors_per_unit, tags: BTreeMap::new() }))
 }
@@ -94,19 +94,24 @@ impl Tags {
 
 saved!(Tags: tags);
 
-impl CommandsBeside for Tags {
-    fn execute(&mut self, ftl: &mut dyn Ftl, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
+impl Commands for Tags {
+    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
         Ok(match command.opcode {
             WRITE_TAGGED => self.write(media, &command),
             READ_TAGGED => self.read(&command),
             FIND_TAG => self.find(command.words[0]),
             CLEAR_TAGS => self.clear(media),
-            SAVE_TRIMS => {
-                let programmed = ftl.save_trims(media, TrimTarget::Host, Owner::None)?;
-                Outcome { words: vec![u64::from(programmed)], awaits_records: true, ..Outcome::new(Status::Success) }
-            }
+            SAVE_TRIMS => Outcome { saves_trims: true, awaits_records: true, ..Outcome::new(Status::Success) },
             other => unreachable!("{other:?} is no command of the design's set"),
         })
+    }
+
+    fn save_state(&self, to: &mut dyn Write) -> io::Result<()> {
+        self.save_to(to)
+    }
+
+    fn restore_state(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        self.load_from(from)
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {

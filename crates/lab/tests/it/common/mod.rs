@@ -207,7 +207,7 @@ pub(crate) fn assert_checks_hold(result: &RunResult) {
     for device in &result.devices {
         assert!(!device.checks.is_empty());
         for check in &device.checks {
-            assert!(check.held, "{}: {}: {}", device.name, check.name, check.detail);
+            assert!(check.passed, "{}: {}: {}", device.name, check.name, check.detail);
         }
     }
 }

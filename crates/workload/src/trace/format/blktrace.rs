@@ -72,7 +72,7 @@ impl Decoder for Blktrace {
         self.tail = 0;
         let Some(order) = big_endian(record) else {
             let found = word32(record, 0, false);
-            return Err(Flaw::told(
+            return Err(Flaw::in_words(
                 format!("the magic {found:#010x}"),
                 format!("{MAGIC:#010x} at the start of every record (version 7, either byte order)"),
             ));
@@ -112,7 +112,7 @@ impl Decoder for Blktrace {
             device,
             offset: sector
                 .checked_mul(SECTOR_BYTES)
-                .ok_or_else(|| Flaw::told(format!("sector {sector}"), "a sector below 2^55"))?,
+                .ok_or_else(|| Flaw::in_words(format!("sector {sector}"), "a sector below 2^55"))?,
             length,
         };
         Ok(if category & FLUSH != 0 {

@@ -91,7 +91,7 @@ fn command(line: &[u8], unit_ns: u64) -> Result<Option<CommandRecord>, Flaw> {
     };
     let known = || COMMAND_SETS.iter().map(|set| set.name).collect::<Vec<_>>().join(", ");
     let Some(set) = command_sets::named(set_name) else {
-        return Err(Flaw::told(
+        return Err(Flaw::in_words(
             format!("the command set '{set_name}' in {}", quote(line)),
             format!("one of {}", known()),
         ));
@@ -99,16 +99,22 @@ fn command(line: &[u8], unit_ns: u64) -> Result<Option<CommandRecord>, Flaw> {
     let Some(spec) = set.find(name) else {
         let names: Vec<&str> = set.commands.iter().map(|command| command.name).collect();
         let expected = format!("one of {}", names.join(", "));
-        return Err(Flaw::told(format!("the command '{name}' of the set '{set_name}' in {}", quote(line)), expected));
+        return Err(Flaw::in_words(
+            format!("the command '{name}' of the set '{set_name}' in {}", quote(line)),
+            expected,
+        ));
     };
     let Some(at_ns) = stamp(time.trim_ascii(), unit_ns) else {
-        return Err(Flaw::told(format!("time_us {} in {}", quote(time), quote(line)), "a decimal number such as 12.5"));
+        return Err(Flaw::in_words(
+            format!("time_us {} in {}", quote(time), quote(line)),
+            "a decimal number such as 12.5",
+        ));
     };
     let bytes = |name: &str, field: &[u8]| {
         let field = field.trim_ascii();
         let number = if field.is_empty() { Some(0) } else { uint(field) };
         number.filter(|number| number.is_multiple_of(SECTOR_BYTES) && *number <= i64::MAX as u64).ok_or_else(|| {
-            Flaw::told(format!("{name} {} in {}", quote(field), quote(line)), "a multiple of 512 bytes below 2^63")
+            Flaw::in_words(format!("{name} {} in {}", quote(field), quote(line)), "a multiple of 512 bytes below 2^63")
         })
     };
     let (offset, length) = (bytes("offset_bytes", offset)?, bytes("length_bytes", length)?);
@@ -119,7 +125,10 @@ fn command(line: &[u8], unit_ns: u64) -> Result<Option<CommandRecord>, Flaw> {
             Words::Exactly(exactly) => exactly.to_string(),
             Words::UpTo(most) => format!("up to {most}"),
         };
-        return Err(Flaw::told(format!("the words of {}", quote(line)), format!("{many} whole numbers below 2^64")));
+        return Err(Flaw::in_words(
+            format!("the words of {}", quote(line)),
+            format!("{many} whole numbers below 2^64"),
+        ));
     };
     let record = Record { at_ns, op: spec.carrier, fua, device: 0, offset, length };
     Ok(Some(CommandRecord { record, set: set.name, opcode: spec.opcode, words }))
@@ -131,7 +140,7 @@ fn wrong_field(line: &[u8]) -> Option<Flaw> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
     let &[time, op, offset, length] = fields.as_slice() else { return None };
     let flaw = |name: &str, value: &[u8], expected: &str| {
-        Some(Flaw::told(format!("{name} {} in {}", quote(value), quote(line)), expected))
+        Some(Flaw::in_words(format!("{name} {} in {}", quote(value), quote(line)), expected))
     };
     if stamp(time.trim_ascii(), 1).is_none() {
         return flaw("time_us", time, "a decimal number such as 12.5, without a sign or an exponent");

@@ -100,7 +100,7 @@ impl Decoder for FioIolog {
                 let (wait, _) = numbers.ok_or_else(flaw)?;
                 let waited = wait.checked_mul(1_000).and_then(|ns| self.waited_ns.checked_add(ns));
                 self.waited_ns = waited.filter(|ns| *ns < Nanos::HORIZON.0).ok_or_else(|| {
-                    Flaw::told(
+                    Flaw::in_words(
                         format!("a wait of {wait} us in column 3, after others of {}", Nanos(self.waited_ns)),
                         "waits of less than 2^61 ns (73 years) in all",
                     )

@@ -77,7 +77,7 @@ fn request(at_ns: u64, command: u64, block: u64, length: u64) -> Result<Decoded,
             device: 0,
             offset: block
                 .checked_mul(SECTOR_BYTES)
-                .ok_or_else(|| Flaw::told(format!("block {block}"), "a block below 2^55"))?,
+                .ok_or_else(|| Flaw::in_words(format!("block {block}"), "a block below 2^55"))?,
             length,
         }),
     })
@@ -94,7 +94,7 @@ impl Decoder for Vscsi {
         let version = *self.version.get_or_insert(if second == 0x0200 { 2 } else { 1 });
         let (stamped, wanted) = if version == 2 { (second, 0x0200) } else { (first, 0x0100) };
         if stamped != wanted {
-            return Err(Flaw::told(
+            return Err(Flaw::in_words(
                 format!("version field {stamped:#06x}"),
                 format!("{wanted:#06x} in every record of a version {version} vscsi trace"),
             ));
@@ -106,7 +106,7 @@ impl Decoder for Vscsi {
         };
         let at_ns = time_us
             .checked_mul(1_000)
-            .ok_or_else(|| Flaw::told(format!("the time {time_us} us"), "a time of fewer than 2^64 nanoseconds"))?;
+            .ok_or_else(|| Flaw::in_words(format!("the time {time_us} us"), "a time of fewer than 2^64 nanoseconds"))?;
         request(at_ns, u64::from(command), block, u64::from(length))
     }
 

@@ -9,7 +9,7 @@ use ssdlab_base::{Nanos, Request};
 use ssdlab_flash::{Flash, RecordId, Stretch};
 
 use super::Drive;
-use crate::path::{Part, Path, Segment, Stage};
+use crate::critical_path::{Part, Path, Segment, Stage};
 
 /// What ends waits now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ struct Open {
 
 /// All paths.
 #[derive(Debug)]
-pub(super) struct Paths {
+pub(super) struct LatencyTrace {
     /// By command.
     open: Vec<Option<Open>>,
     /// Of completed commands, in the order of their completions.
@@ -48,9 +48,15 @@ pub(super) struct Paths {
     backwards: Vec<Segment>,
 }
 
-impl Paths {
-    pub(super) const fn new() -> Paths {
-        Paths { open: Vec::new(), closed: Vec::new(), ends: Ends::Other, stretches: Vec::new(), backwards: Vec::new() }
+impl LatencyTrace {
+    pub(super) const fn new() -> LatencyTrace {
+        LatencyTrace {
+            open: Vec::new(),
+            closed: Vec::new(),
+            ends: Ends::Other,
+            stretches: Vec::new(),
+            backwards: Vec::new(),
+        }
     }
 
     #[cold]
@@ -181,7 +187,7 @@ impl Drive {
             "paths are recorded from an instant at which no command is outstanding"
         );
         self.media.flash.record_waits(on);
-        self.paths = on.then(|| Box::new(Paths::new()));
+        self.paths = on.then(|| Box::new(LatencyTrace::new()));
     }
 
     /// Whether the paths of requests are recorded.
