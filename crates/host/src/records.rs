@@ -31,11 +31,11 @@ impl Records {
     }
 
     /// A command was sent to the drive: records that it overwrites or trims are gone.
+    #[inline]
     pub(crate) fn submitted(&mut self, request: &Request) {
-        if self.is_empty() || !request.opcode.is_block() || matches!(request.op, Op::Read | Op::Flush) {
-            return;
+        if !self.is_empty() && request.opcode.is_block() && !matches!(request.op, Op::Read | Op::Flush) {
+            while self.take(request.sector..request.end()).is_some() {}
         }
-        while self.take(request.sector..request.end()).is_some() {}
     }
 
     /// Takes out the first record that begins in these sectors.
@@ -46,6 +46,7 @@ impl Records {
         Some((sector, record))
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.by_sector.is_empty()
     }

@@ -1,0 +1,79 @@
+//! Commands to the device below: what logs have ready is sent, and what has ended is taken.
+
+use ssdlab_device::Status;
+use ssdlab_host::standing::Done;
+
+use super::{FileSystem, Purpose, Writing};
+use crate::core::cache::Of;
+use crate::core::log::{Outgoing, Placed};
+
+impl FileSystem {
+    /// Sends what the logs have ready.
+    pub(crate) fn send_outbox(&mut self) {
+        for Outgoing { request, cells, records, placed, segment } in std::mem::take(&mut self.core.logs.outbox) {
+            self.last_write += 1;
+            self.open_writes.insert(self.last_write);
+            let number = self.writing.put(Writing { number: self.last_write, segment, placed });
+            self.below.send(request, &cells, Purpose::Write(number));
+            for (address, bytes) in records {
+                let sector = u64::from(address) * crate::format::BLOCK_SECTORS;
+                self.below.device_mut().keep_record(sector, &bytes[..]);
+            }
+        }
+    }
+
+    /// Whether a write up to this number has not ended.
+    pub(crate) fn writes_are_open(&self, last: u64) -> bool {
+        self.open_writes.first().is_some_and(|first| *first <= last)
+    }
+
+    pub(super) fn take_ended(&mut self) -> bool {
+        let mut done = std::mem::take(&mut self.done);
+        self.below.take(&mut done);
+        let any = !done.is_empty();
+        for one in done.drain(..) {
+            self.ended(&one);
+        }
+        self.done = done;
+        any
+    }
+
+    pub(super) fn ended(&mut self, done: &Done<Purpose>) {
+        let is_well = done.status == Status::Success;
+        if !is_well && !matches!(done.purpose, Purpose::Load(_)) {
+            let (sector, status) = (done.request.sector, done.status);
+            self.core.set_read_only(format!("{:?} of sector {sector} ended with {status:?}", done.request.op));
+        }
+        match done.purpose {
+            Purpose::Load(number) => self.load_ended(done, number),
+            Purpose::Write(number) => self.write_ended(number, is_well),
+            Purpose::Flush if is_well => self.commit(),
+            Purpose::Checkpoint if is_well => self.commit_ended(),
+            Purpose::Flush | Purpose::Checkpoint => self.abandon_checkpoint(),
+            Purpose::Trim(first, count) if is_well => self.trim_ended(first, count),
+            Purpose::Trim(..) | Purpose::TrimCheckpoints => {}
+        }
+        if self.core.read_only.is_some() {
+            self.runnable.append(&mut self.for_room);
+        }
+    }
+
+    pub(super) fn write_ended(&mut self, number: u32, is_well: bool) {
+        let Writing { number, segment, placed } = self.writing.take(number);
+        self.open_writes.remove(&number);
+        self.core.space.write_ends(segment);
+        self.core.writing_pages -= placed.len();
+        if is_well {
+            for Placed { page, address, write, size } in placed {
+                if let Of::Page { inode, index } = page.of() {
+                    self.core.page_is_written(inode, index, write, address, size);
+                }
+            }
+        }
+        let open = self.open_writes.first().copied().unwrap_or(u64::MAX);
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.for_writes).into_iter().partition(|(last, _)| *last < open);
+        self.for_writes = waiting;
+        self.runnable.extend(ready.into_iter().map(|(_, task)| task));
+    }
+}
