@@ -15,7 +15,7 @@ use crate::ftl::{NoSpace, TrimTarget};
 use crate::gc::IdlePolicy;
 use crate::media::{FailedProgram, Frontier, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// What is left to do about programs that failed.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub(super) struct Retirement {
     /// It is a record of trims: it counts as in flight until it is on flash, whatever moves it and for what cause.
     record: bool,
     /// Who waits for the failed page.
-    pub(super) owner: Owner,
+    pub(super) owner: Waiter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +66,14 @@ pub(super) enum HeldTrim {
 
 impl Drive {
     /// A program failed that has pinned `blocks`: its units go elsewhere, and what it superseded is held.
-    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Owner, blocks: Vec<BlockId>) {
-        if let Owner::Map(op) = owner {
+    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Waiter, blocks: Vec<BlockId>) {
+        if let Waiter::Map(op) = owner {
             self.map_program_failed(op);
         }
-        let relocates = matches!(owner, Owner::Gc(_));
+        let relocates = matches!(owner, Waiter::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.
-        let owner = if relocates && !self.media.flash.timed() { Owner::None } else { owner };
+        let owner = if relocates && !self.media.flash.timed() { Waiter::None } else { owner };
         let record = cause == Cause::Metadata;
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
         self.media.metadata_in_flight += u32::from(record);
@@ -107,7 +107,7 @@ impl Drive {
                 self.media.pool.pins(self.media.pool.superblocks.of(place.block)) > 0,
                 "{place:?} failed: it is pinned"
             );
-            if let Owner::Command(command) = owner {
+            if let Waiter::Command(command) = owner {
                 // Without time it waits for nothing but what fails.
                 self.commands[command].remaining += 1;
             }
@@ -139,7 +139,7 @@ impl Drive {
 
     fn rewrite_or_wait(&mut self, pending: PendingRewrite) {
         let PendingRewrite { place, frontier, cause } = pending;
-        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::None) {
+        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Waiter::None) {
             self.media.pool.pin(place.block);
             self.failures.pending_rewrites.push(pending);
             return;
@@ -164,7 +164,7 @@ impl Drive {
     fn save_held_trims(&mut self) {
         let unsaved = |hold: &Retirement| hold.trim == HeldTrim::Unsaved;
         if self.failures.retirements.iter().any(unsaved)
-            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None).is_ok()
+            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None).is_ok()
         {
             for hold in self.failures.retirements.iter_mut().filter(|hold| unsaved(hold)) {
                 hold.trim = HeldTrim::InFlight;
@@ -215,7 +215,7 @@ impl Drive {
         while let Some(index) = self.failures.retirements.iter().position(over) {
             let hold = self.failures.retirements.swap_remove(index);
             hold.blocks.into_iter().for_each(|block| self.media.unpin(block));
-            self.owner_served(hold.owner.pack());
+            self.operation_ended(hold.owner);
         }
     }
 
@@ -246,8 +246,8 @@ impl Drive {
     fn give_up_map_programs(&mut self) {
         for index in 0..self.failures.retirements.len() {
             let owner = &mut self.failures.retirements[index].owner;
-            if let Owner::Map(op) = *owner {
-                *owner = Owner::None;
+            if let Waiter::Map(op) = *owner {
+                *owner = Waiter::None;
                 self.map_given_up(op);
             }
         }
@@ -257,23 +257,22 @@ impl Drive {
     pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
             match self.failures.retirements[index].owner {
-                Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) | Owner::Map(_) => {
-                    continue;
-                }
-                Owner::Command(command) => self.commands[command].status = status,
-                Owner::Eviction(slot) => {
+                Waiter::Command(command) => self.commands[command].status = status,
+                Waiter::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.stage.evictions[slot];
                     let waiters = self.waiting.for_evictions.iter().filter(|(until, _)| *until > serial);
                     for command in waiters.map(|(_, command)| *command).chain(command) {
                         self.commands[command].status = status;
                     }
                 }
+                _ => {}
             }
         }
-        let told = |hold: &Retirement| !matches!(hold.owner, Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Map(_));
+        let told =
+            |hold: &Retirement| !matches!(hold.owner, Waiter::None | Waiter::Gc(_) | Waiter::Idle | Waiter::Map(_));
         while let Some(index) = self.failures.retirements.iter().position(told) {
-            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::None);
-            self.owner_served(owner.pack());
+            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Waiter::None);
+            self.operation_ended(owner);
         }
         if status == Status::ReadOnly {
             self.give_up_map_programs();

@@ -7,8 +7,9 @@ use ssdlab_flash::{Done, Lpn, OpKind};
 
 use super::Drive;
 use super::dispatch::Stall;
-use crate::ftl::{CachedMap, Waiter};
+use crate::ftl::CachedMap;
 use crate::media::{Media, Place};
+use crate::waiter::Waiter;
 
 impl Drive {
     fn cached_map(&mut self) -> &mut dyn CachedMap {
@@ -239,6 +240,7 @@ impl Drive {
                         self.stage.destage_waits = false;
                         self.media.wakes.space_freed = true;
                     }
+                    waiter => unreachable!("{waiter:?} asks for no map pages"),
                 }
             }
         }

@@ -18,7 +18,7 @@ use crate::ftl::{Ftl, TrimTarget};
 use crate::media::Media;
 use crate::pacing::{self, Pace, Space};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{DriveConfig, GcConfig};
 use victim::VictimPolicy;
 
@@ -238,7 +238,7 @@ impl Gc {
             };
             let limit = self.may_start(media, group, &job);
             if limit > 0 {
-                let owner = Owner::Gc(group);
+                let owner = Waiter::Gc(group);
                 let moved = ftl.relocate(media, job.victim, job.cursor, limit, job.cause, owner);
                 let units = media.units_per_superblock();
                 assert!(
@@ -467,7 +467,7 @@ impl Gc {
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
     fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, group: u32) -> bool {
         let trimmed = media.pool.is_trimmed(victim) && !seeded(Bug::EraseBeforeTrimRecord);
-        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Owner::None).is_err() {
+        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Waiter::None).is_err() {
             return false;
         }
         media.pool.await_erase(victim);
@@ -537,7 +537,7 @@ impl Gc {
                     page: 0,
                     source: Ppn::NONE,
                     bytes: 0,
-                    token: Owner::None.pack(),
+                    token: Waiter::None.pack(),
                     pin: BlockId::NONE,
                     waits_for: 0,
                 };

@@ -7,14 +7,14 @@ use super::read::MultiSource;
 use super::{Media, Place};
 use crate::block_pool::BlockState;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// How a page is programmed.
 pub(crate) struct Programming<'a> {
     pub(crate) kind: OpKind,
     pub(crate) cause: Cause,
     pub(crate) frontier: Frontier,
-    pub(crate) owner: Owner,
+    pub(crate) owner: Waiter,
     /// Blocks whose units are superseded.
     pub(crate) pins: &'a [BlockId],
     /// Operations whose data goes into the page.
@@ -32,7 +32,7 @@ pub(crate) struct FailedProgram {
     pub(crate) place: Place,
     pub(crate) cause: Cause,
     /// Who waits for it.
-    pub(crate) owner: Owner,
+    pub(crate) owner: Waiter,
     /// Blocks whose units it superseded; they are pinned, and its own is.
     pub(crate) pins: Vec<BlockId>,
 }
@@ -143,7 +143,7 @@ impl Media {
     /// A program without time failed. It counts as in flight until the drive deals with it: what it superseded is the only
     /// good copy, and what comes next may empty the block of that.
     #[cold]
-    pub(super) fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[BlockId]) {
+    pub(super) fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Waiter, pins: &[BlockId]) {
         assert!(!self.flash.timed(), "the program of {place:?} took time, and failed at once");
         let pins = if seeded(Bug::EraseDoesNotWait) { &[] } else { pins };
         for block in pins.iter().chain(&[place.block]) {

@@ -5,7 +5,7 @@
 use ssdlab_flash::{Cause, OpId, Ppn};
 
 use super::{Media, Place};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Where the data of a page can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Media {
                 Source::After { op: self.flash.last_waiter(program), from: page, is_read: false }
             }
             Location::OnFlash(from) if self.flash.timed() => {
-                let op = self.read(self.place_of_page(from), bytes, cause, Owner::None);
+                let op = self.read(self.place_of_page(from), bytes, cause, Waiter::None);
                 Source::After { op, from, is_read: true }
             }
             Location::OnFlash(from) => Source::Read { failed: self.read_now(self.place_of_page(from), cause) },

@@ -20,7 +20,7 @@ use crate::ftl::page::PageFtl;
 use crate::ftl::page::metadata::{Content, Words};
 use crate::media::{Frontier, Media, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Map pages of which the words are kept to be used again.
 const SPARE_WORDS: usize = 64;
@@ -195,7 +195,7 @@ impl MapCache {
         data: &mut PageFtl,
         media: &mut Media,
         program: Program,
-        submit: impl FnOnce(&mut PageFtl, &mut Media, Owner),
+        submit: impl FnOnce(&mut PageFtl, &mut Media, Waiter),
     ) {
         self.submit(data, media, MapOp::Program(program), submit);
     }
@@ -206,15 +206,15 @@ impl MapCache {
         data: &mut PageFtl,
         media: &mut Media,
         op: MapOp,
-        submit: impl FnOnce(&mut PageFtl, &mut Media, Owner),
+        submit: impl FnOnce(&mut PageFtl, &mut Media, Waiter),
     ) {
         if media.flash.timed() {
             let op = self.ops.insert(op);
             self.in_flight += 1;
-            return submit(data, media, Owner::Map(op));
+            return submit(data, media, Waiter::Map(op));
         }
         let failed = media.wakes.failed.len();
-        submit(data, media, Owner::None);
+        submit(data, media, Waiter::None);
         let whole = media.wakes.failed.len() == failed;
         self.ended(data, media, op, whole);
     }
@@ -404,7 +404,7 @@ impl MapCache {
         data: &mut PageFtl,
         media: &mut Media,
         place: Place,
-        owner: Owner,
+        owner: Waiter,
     ) -> Option<bool> {
         let first = media.unit_at(place);
         let current = UnitId::each(first..first + media.units_per_page).filter(|unit| data.is_current(*unit));

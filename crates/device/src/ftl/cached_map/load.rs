@@ -11,11 +11,10 @@
 use ssdlab_flash::{Lpn, UnitId};
 
 use crate::MapUser;
-use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 use super::{MapCache, MapOp};
 
@@ -313,7 +312,7 @@ impl MapCache {
         assert!(media.flash.is_written(place.block, place.page), "a map page is read at {place:?}, not written");
         let op = self.ops.insert(op);
         self.in_flight += 1;
-        media.read_map(place, self.shape.page_bytes, waited_for, Owner::Map(op));
+        media.read_map(place, self.shape.page_bytes, waited_for, Waiter::Map(op));
         true
     }
 

@@ -28,7 +28,7 @@ use crate::ftl::{
 use crate::media::{Frontier, Media, Place, Programming, Source};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, Superblock};
 
 /// A map entry of a unit that holds nothing.
@@ -153,7 +153,7 @@ impl PageFtl {
         lpn: Lpn,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) {
         let unit = media.unit_at(place);
         media.flash.oob.number_write(unit);
@@ -174,7 +174,7 @@ impl PageFtl {
         units: &[UnitWrite<'_>],
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) {
         let most = self.units_per_page as usize;
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
@@ -273,7 +273,7 @@ impl Ftl for PageFtl {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
         let group = self.allocator.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
@@ -336,7 +336,7 @@ impl Ftl for PageFtl {
         self.trim_units(media, first, end)
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace> {
         self.save_records(media, to, owner)
     }
 
@@ -355,7 +355,7 @@ impl Ftl for PageFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         self.relocate_units(media, victim, cursor, limit, cause, owner)
     }
@@ -366,7 +366,7 @@ impl Ftl for PageFtl {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
