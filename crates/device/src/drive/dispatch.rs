@@ -433,7 +433,7 @@ impl Drive {
         if !self.media.flash.timed() {
             self.work_untimed();
         }
-        if self.media.metadata_in_flight > 0 {
+        if !self.media.metadata.is_empty() {
             self.commands[command].remaining += 1;
             self.waiting.for_records.push(command);
         }

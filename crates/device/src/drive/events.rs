@@ -127,8 +127,8 @@ impl Drive {
             done.page
         );
         if done.cause == Cause::Metadata {
-            assert!(self.media.metadata_in_flight > 0, "a record of trims is on flash, and none was in flight");
-            self.media.metadata_in_flight -= 1;
+            let token = self.media.metadata.arrive();
+            self.media.metadata.end(token);
             self.metadata_ended();
         }
         if self.waiting.for_programs.is_empty() {
@@ -146,7 +146,7 @@ impl Drive {
 
     /// When all records of trims are on flash, who waited for them goes on.
     pub(super) fn metadata_ended(&mut self) {
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             self.waiters_for_records_go_on();
             if self.admission.is_some() {
                 // Blocks whose trims are on flash may be erased now.
@@ -158,7 +158,7 @@ impl Drive {
 
     /// Waiters for records of trims go on if no record is in flight, also where none has ended just now.
     pub(super) fn waiters_for_records_go_on(&mut self) {
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             self.gc.metadata_done(&mut self.media);
             for command in std::mem::take(&mut self.waiting.for_records) {
                 self.release_command(command);

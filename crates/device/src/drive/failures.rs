@@ -13,7 +13,7 @@ use super::buffer_stage::Eviction;
 use crate::Status;
 use crate::ftl::{NoSpace, TrimTarget};
 use crate::gc::IdlePolicy;
-use crate::media::{FailedProgram, Frontier, Place};
+use crate::media::{FailedProgram, Frontier, MetadataToken, Place};
 use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 
@@ -39,7 +39,7 @@ pub(super) struct PendingRewrite {
 }
 
 /// What a failed page leaves behind until its data is on flash.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Retirement {
     /// Pages that must be on flash first.
     pages: Vec<Ppn>,
@@ -49,7 +49,7 @@ pub(super) struct Retirement {
     /// would come back.
     trim: HeldTrim,
     /// It is a record of trims: it counts as in flight until it is on flash, whatever moves it and for what cause.
-    record: bool,
+    metadata: Option<MetadataToken>,
     /// Who waits for the failed page.
     pub(super) owner: Waiter,
 }
@@ -76,7 +76,7 @@ impl Drive {
         let owner = if relocates && !self.media.flash.timed() { Waiter::None } else { owner };
         let record = cause == Cause::Metadata;
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
-        self.media.metadata_in_flight += u32::from(record);
+        let metadata = record.then(|| self.media.metadata.begin());
         let written = self.media.flash.is_written(place.block, place.page);
         let good = self.media.flash.blocks.readable(self.media.ppn_at(place));
         let found = good && self.ftl.is_recoverable(&self.media, place);
@@ -93,7 +93,7 @@ impl Drive {
             pages: vec![self.media.ppn_at(place)],
             blocks,
             trim: HeldTrim::Done,
-            record,
+            metadata,
             owner,
         });
         self.rewrite_or_wait(PendingRewrite { place, frontier, cause });
@@ -101,7 +101,7 @@ impl Drive {
 
     /// Programs that failed without time are dealt with as if they had just ended.
     pub(super) fn replace_failed_pages(&mut self) {
-        while let Some(FailedProgram { place, cause, owner, pins }) = self.media.wakes.failed.pop() {
+        while let Some(FailedProgram { place, cause, owner, pins, metadata }) = self.media.wakes.failed.pop() {
             assert!(!self.media.flash.timed(), "the program of {place:?} took time, and failed at once");
             assert!(
                 self.media.pool.pins(self.media.pool.superblocks.of(place.block)) > 0,
@@ -113,12 +113,9 @@ impl Drive {
             }
             self.program_failed(place, cause, owner, pins);
             self.media.unpin(place.block);
-            assert!(
-                cause != Cause::Metadata || self.media.metadata_in_flight > 0,
-                "a record of trims failed, and none was in flight"
-            );
-            if cause == Cause::Metadata {
-                self.media.metadata_in_flight -= 1;
+            if let Some(token) = metadata {
+                // What is left of it is the retirement's.
+                self.media.metadata.end(token);
                 self.metadata_ended();
             }
             let group = self.media.group_of(place.block);
@@ -197,16 +194,16 @@ impl Drive {
 
     pub(super) fn release_holds(&mut self) {
         let mut ended = false;
-        for hold in self.failures.retirements.iter_mut().filter(|hold| hold.record && hold.pages.is_empty()) {
-            assert!(self.media.metadata_in_flight > 0, "a record of trims is on flash, and none was in flight");
-            hold.record = false;
-            self.media.metadata_in_flight -= 1;
-            ended = true;
+        for hold in self.failures.retirements.iter_mut().filter(|hold| hold.pages.is_empty()) {
+            if let Some(token) = hold.metadata.take() {
+                self.media.metadata.end(token);
+                ended = true;
+            }
         }
         if ended {
             self.metadata_ended();
         }
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             for hold in self.failures.retirements.iter_mut().filter(|hold| hold.trim == HeldTrim::InFlight) {
                 hold.trim = HeldTrim::Done;
             }

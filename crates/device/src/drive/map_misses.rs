@@ -163,7 +163,7 @@ impl Drive {
     fn cached_map_has_room(&mut self) {
         let map = self.ftl.cached_map().expect("the map of this design is cached");
         map.on_slot_free(&mut self.media);
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             self.metadata_ended();
         }
     }
@@ -173,7 +173,7 @@ impl Drive {
         if self.caches_map {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
             map.resume(&mut self.media);
-            if self.media.metadata_in_flight == 0 {
+            if self.media.metadata.is_empty() {
                 self.metadata_ended();
             }
         }

@@ -471,7 +471,7 @@ impl Gc {
             return false;
         }
         media.pool.await_erase(victim);
-        if trimmed && media.metadata_in_flight > 0 {
+        if trimmed && !media.metadata.is_empty() {
             media.pool.pin_superblock(victim);
             self.await_metadata.push(victim);
         }
@@ -483,7 +483,7 @@ impl Gc {
 
     /// Records of trims are on flash: what waited for them need not wait any longer.
     pub(crate) fn metadata_done(&mut self, media: &mut Media) {
-        assert_eq!(media.metadata_in_flight, 0, "erases wait for records that are not on flash");
+        assert!(media.metadata.is_empty(), "erases wait for records that are not on flash");
         for superblock in self.await_metadata.drain(..) {
             if media.pool.unpin_superblock(superblock) {
                 media.wakes.erasable.push(superblock);

@@ -3,6 +3,7 @@
 use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use super::frontier::Frontier;
+use super::metadata::MetadataToken;
 use super::read::MultiSource;
 use super::{Media, Place};
 use crate::block_pool::BlockState;
@@ -27,7 +28,7 @@ pub(crate) struct Programming<'a> {
 }
 
 /// A program that failed without time.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct FailedProgram {
     pub(crate) place: Place,
     pub(crate) cause: Cause,
@@ -35,6 +36,8 @@ pub(crate) struct FailedProgram {
     pub(crate) owner: Waiter,
     /// Blocks whose units it superseded; they are pinned, and its own is.
     pub(crate) pins: Vec<BlockId>,
+    /// It is one of metadata.
+    pub(crate) metadata: Option<MetadataToken>,
 }
 
 /// The first program of the row that a frontier fills on a die, and the last that became ready with it.
@@ -90,7 +93,8 @@ impl Media {
             return NONE;
         }
         if write.cause == Cause::Metadata {
-            self.metadata_in_flight += 1;
+            let token = self.metadata.begin();
+            self.metadata.travel(token);
         }
         let shared = !self.separate_gc;
         let class = if write.frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
@@ -149,8 +153,8 @@ impl Media {
         for block in pins.iter().chain(&[place.block]) {
             self.pool.pin(*block);
         }
-        self.metadata_in_flight += u32::from(cause == Cause::Metadata);
-        self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec() });
+        let metadata = (cause == Cause::Metadata).then(|| self.metadata.begin());
+        self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec(), metadata });
     }
 
     /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;

@@ -171,8 +171,10 @@ impl MapCache {
         let cause = if has_trims { Cause::Metadata } else { Cause::Mapping };
         self.start(data, media, program, |data, media, owner| data.program_metadata(media, place, all, cause, owner));
         // Its own program counts now.
-        assert!(media.metadata_in_flight >= promised, "{promised} pages of trims were promised, and not counted");
-        media.metadata_in_flight -= promised;
+        for _ in 0..promised {
+            let token = self.flush.promised.pop().expect("a page of trims that was promised has a token");
+            media.metadata.end(token);
+        }
         let group = media.group_of(place.block);
         self.collect(data, media, group);
         Some(place)
