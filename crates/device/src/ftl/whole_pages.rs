@@ -33,23 +33,10 @@ impl Page<'_> {
 /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
 pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Waiter) {
     let (unit, source) = (media.unit_at(page.place), page.source);
-    let per_sector = media.flash.store.sector_data_bytes();
     let all = full_mask(media.unit_bytes);
     let completed = write.mask != all && source != Ppn::NONE;
-    if per_sector > 0 && write.mask == all {
-        media.flash.store.write(unit, write.sector_data);
-    } else if per_sector > 0 {
-        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
-        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut sector_data) {
-            media.flash.oob.poison(unit);
-        }
-        let sectors =
-            sector_data.chunks_exact_mut(per_sector).zip(write.sector_data.chunks_exact(per_sector)).enumerate();
-        for (_, (kept, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
-            kept.copy_from_slice(given);
-        }
-        media.flash.store.write(unit, &sector_data);
-    }
+    let old = if completed { source.sole_unit() } else { UnitId::NONE };
+    media.store_over(unit, old, write.mask, write.sector_data);
     let mut after = NONE;
     if completed {
         cause = Cause::ReadModifyWrite;

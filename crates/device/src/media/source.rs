@@ -2,7 +2,7 @@
 //!
 //! A host read, a page that is completed from its old version and a page that is moved all ask the same question.
 
-use ssdlab_flash::{Cause, OpId, Ppn};
+use ssdlab_flash::{Cause, OpId, Ppn, UnitId};
 
 use super::{Media, Place};
 use crate::waiter::Waiter;
@@ -54,6 +54,30 @@ impl Media {
             None if self.flash.waits(program) => Location::Building(program),
             None => Location::InRam,
         }
+    }
+
+    /// Stores the data of a unit that is programmed: the sectors in `mask` as `given`, the others as the unit `old` has them, or
+    /// zeroes with [`UnitId::NONE`]. Where what is kept of `old` is damaged the unit is lost.
+    pub(crate) fn store_over(&mut self, unit: UnitId, old: UnitId, mask: u64, given: &[u8]) {
+        let per_sector = self.flash.store.sector_data_bytes();
+        if per_sector == 0 {
+            return;
+        }
+        let unit_data_bytes = self.flash.store.unit_data_bytes();
+        let sectors = unit_data_bytes / per_sector;
+        if mask.count_ones() as usize == sectors {
+            return self.flash.store.write(unit, given);
+        }
+        let mut data = vec![0; unit_data_bytes];
+        debug_assert!(mask == 0 || given.len() == data.len(), "{} bytes for sectors {mask:#x} of {unit}", given.len());
+        if old != UnitId::NONE && !self.flash.store.read(old, 0, &mut data) {
+            self.flash.oob.poison(unit);
+        }
+        for sector in (0..sectors).filter(|sector| mask >> sector & 1 != 0) {
+            let range = sector * per_sector..(sector + 1) * per_sector;
+            data[range.clone()].copy_from_slice(&given[range]);
+        }
+        self.flash.store.write(unit, &data);
     }
 
     /// Starts what brings the data of a page to a program that takes `bytes` bytes of it.

@@ -189,7 +189,8 @@ impl PageFtl {
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn.index());
             let mut source = UnitId::NONE;
-            self.keep_sector_data(media, write, unit, current);
+            let old = if seeded(Bug::OldSectorsDropped) { UNMAPPED } else { current };
+            media.store_over(unit, old, write.mask, write.sector_data);
             media.flash.oob.number_write(unit);
             if write.mask == 0 && frontier != Frontier::Log {
                 // The host did not write it now.
@@ -235,34 +236,6 @@ impl PageFtl {
                 source: Ppn::NONE,
             },
         );
-    }
-
-    fn keep_sector_data(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
-        let per_sector = media.flash.store.sector_data_bytes();
-        if per_sector == 0 {
-            return;
-        }
-        if write.mask == self.full_mask {
-            media.flash.store.write(unit, write.sector_data);
-            return;
-        }
-        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
-        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut sector_data) {
-            media.flash.oob.poison(unit);
-        }
-        for sector in 0..sector_data.len() / per_sector {
-            if write.mask >> sector & 1 != 0 {
-                let range = sector * per_sector..(sector + 1) * per_sector;
-                sector_data[range.clone()].copy_from_slice(&write.sector_data[range]);
-            }
-        }
-        debug_assert!(
-            write.mask == 0 || sector_data.len() == write.sector_data.len(),
-            "a write to unit {} brings {} bytes, not those of all sectors",
-            write.lpn,
-            write.sector_data.len()
-        );
-        media.flash.store.write(unit, &sector_data);
     }
 }
 
