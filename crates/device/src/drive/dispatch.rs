@@ -75,8 +75,8 @@ impl Drive {
     /// What the effect of a command has left to others is done.
     #[inline]
     fn settle(&mut self) {
-        let nobody_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
-        if !self.media.flash.timed() && !nobody_waits() {
+        let nothing_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
+        if !self.media.flash.timed() && !nothing_waits() {
             self.break_deadlocks();
         }
         self.destage();

@@ -556,7 +556,7 @@ impl Gc {
     pub(crate) fn erased(&mut self, media: &mut Media, block: BlockId, failed: bool) -> Option<Nanos> {
         let superblock = media.pool.superblocks.of(block);
         assert_ne!(superblock, NONE, "block {block} was erased, and is in no superblock");
-        assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and nobody asked for it");
+        assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and was not asked for");
         self.erases_in_flight[superblock as usize] -= 1;
         if failed {
             self.grow_bad(media, block);

@@ -174,7 +174,7 @@ impl MapCache {
 
     /// A page was read for a program of it.
     pub(super) fn base_is_read(&mut self, page: u32) {
-        assert_eq!(self.pages[page as usize].base, Base::Reading, "map page {page} was read, and nobody asked for it");
+        assert_eq!(self.pages[page as usize].base, Base::Reading, "map page {page} was read, and was not asked for");
         self.pages[page as usize].base = Base::Read;
         self.flush.queue.push_front(page);
     }

@@ -64,7 +64,7 @@ impl MapCache {
         if job.granted {
             for line in job.lines {
                 let pins = &mut self.lines[line as usize].pins;
-                assert!(*pins > 0, "line {line} of the map is let go of, and nobody keeps it");
+                assert!(*pins > 0, "line {line} of the map is released, and is not pinned");
                 *pins -= 1;
             }
         }
