@@ -29,7 +29,7 @@ mod stats;
 mod superblocks;
 #[cfg(test)]
 mod templates;
-mod token;
+mod waiter;
 mod wakes;
 
 pub use block_pool::PoolView;

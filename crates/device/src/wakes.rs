@@ -3,8 +3,8 @@
 //! Media, collection and designs note here what a command, a job or an erase may wait for; the drive handles it in stages
 //! ([`Drive::work`](crate::Drive)). Nothing else is told from there to the drive.
 
-use crate::ftl::Waiter;
 use crate::media::{FailedProgram, Place};
+use crate::waiter::Waiter;
 
 /// The list, one field for each stage.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use super::Options;
 use super::buffering::make_buffer;
 use super::destaging::Destager;
 use super::failures::Retirement;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Counters, MapWaits};
 
 impl Drive {
@@ -36,7 +36,7 @@ impl Drive {
         assert_eq!(self.media.flash.in_flight(), 0, "an idle drive has nothing in flight");
         // Pages whose programs failed and for which there is no space stay in RAM, and in the buffer.
         let held = |hold: &Retirement| match hold.owner {
-            Owner::Eviction(slot) => Some(self.stage.evictions[slot].sectors),
+            Waiter::Eviction(slot) => Some(self.stage.evictions[slot].sectors),
             _ => None,
         };
         let held: Vec<u64> = self.failures.retirements.iter().filter_map(held).collect();

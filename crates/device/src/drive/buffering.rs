@@ -9,10 +9,10 @@ use super::dispatch::{Stall, mask_of};
 use super::{Drive, DriveError, Timer};
 use crate::DriveConfig;
 use crate::buffer::{Chips, Entry, Met, POLICIES, Slot, WriteBuffer};
-use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, Waiter, full_mask};
+use crate::ftl::{Compaction, Found, Ftl, MAX_UNITS, UnitWrite, full_mask};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// An empty write buffer, if the drive has one.
 pub(super) fn make_buffer(
@@ -379,7 +379,7 @@ impl Drive {
         }
         units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, sector_data: &[] }));
         let slot = self.stage.evictions.insert(Eviction { sectors: 0, serial: 0, command: None });
-        let owner = Owner::Eviction(slot);
+        let owner = Waiter::Eviction(slot);
         let written = if compacted {
             let compaction = self.ftl.compacts().expect("the design compacts");
             compaction.write_compacted(&mut self.media, &units, stream, Cause::Host, owner)

@@ -10,9 +10,9 @@ use super::data::Payload;
 use super::dispatch::Stall;
 use crate::Status;
 use crate::command_sets::Effect;
-use crate::ftl::{CannotYet, Commands, Ftl, NoSpace, Outcome, SetCommand, TrimTarget, Waiter};
+use crate::ftl::{CannotYet, Commands, Ftl, NoSpace, Outcome, SetCommand, TrimTarget};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Bytes of a word on the link.
 pub(super) const WORD_BYTES: u64 = 8;
@@ -311,7 +311,7 @@ impl Drive {
     fn save_trims_for(&mut self, outcome: Outcome) -> Result<Outcome, Stall> {
         assert_eq!(outcome.status, Status::Success, "a command that did not succeed asks for records of trims");
         assert!(outcome.words.is_empty(), "the answer is the number of programs, not {:?}", outcome.words);
-        let started = self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None);
+        let started = self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None);
         let programs = started.map_err(|NoSpace| CannotYet::Space)?;
         Ok(Outcome { words: vec![u64::from(programs)], ..outcome })
     }

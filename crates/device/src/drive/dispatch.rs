@@ -11,9 +11,9 @@ use super::Drive;
 use super::stalled::{Extent, Turn, WaitsFor};
 use crate::Status;
 use crate::critical_path::Stage;
-use crate::ftl::{CannotYet, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite, Waiter};
+use crate::ftl::{CannotYet, Found, MAX_UNITS, NoSpace, TrimTarget, UnitWrite};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Why a command could not take full effect yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ impl Drive {
     /// What the effect of a command has left to others is done.
     #[inline]
     fn settle(&mut self) {
-        let nobody_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
-        if !self.media.flash.timed() && !nobody_waits() {
+        let nothing_waits = || self.waiting.stalled.is_empty() && self.failures.retirements.is_empty();
+        if !self.media.flash.timed() && !nothing_waits() {
             self.break_deadlocks();
         }
         self.destage();
@@ -313,7 +313,7 @@ impl Drive {
         let request = self.commands[command].request;
         let per_sector = self.media.flash.store.sector_data_bytes();
         let per_unit = self.sectors_per_unit;
-        let owner = Owner::Command(command);
+        let owner = Waiter::Command(command);
         if per_sector == 0 && self.media.units_per_page == 1 {
             // A page a unit and nothing kept: the whole of most replays.
             let base = u64::from(lpn.0) * per_unit;
@@ -336,7 +336,7 @@ impl Drive {
         let request = self.commands[command].request;
         let per_sector = self.media.flash.store.sector_data_bytes();
         let per_unit = self.sectors_per_unit;
-        let owner = Owner::Command(command);
+        let owner = Waiter::Command(command);
         let wanted = left.min(self.media.units_per_page);
         let stream = self.stream_of(lpn, request.stream);
         let parts = |unit: Lpn| !self.ftl.share_page(lpn, unit) || self.stream_of(unit, request.stream) != stream;
@@ -393,7 +393,7 @@ impl Drive {
             for lpn in Lpn::each(Lpn((range.start / per_unit) as u32)..Lpn((range.end / per_unit) as u32)) {
                 if index == self.commands[command].cursor {
                     let unit = UnitWrite { lpn, mask: mask_of(0, per_unit), sector_data: &sector_data };
-                    self.ftl.write(&mut self.media, &[unit], stream, Cause::Metadata, Owner::Command(command))?;
+                    self.ftl.write(&mut self.media, &[unit], stream, Cause::Metadata, Waiter::Command(command))?;
                     self.page_started(command);
                     self.commands[command].cursor += 1;
                 }
@@ -423,7 +423,7 @@ impl Drive {
             let end = request.end().div_ceil(self.sectors_per_unit);
             self.force_out(command, Lpn(first as u32), Lpn(end as u32))?;
         }
-        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None)?;
+        self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None)?;
         self.await_metadata(command);
         Ok(())
     }
@@ -433,7 +433,7 @@ impl Drive {
         if !self.media.flash.timed() {
             self.work_untimed();
         }
-        if self.media.metadata_in_flight > 0 {
+        if !self.media.metadata.is_empty() {
             self.commands[command].remaining += 1;
             self.waiting.for_records.push(command);
         }
@@ -470,7 +470,7 @@ impl Drive {
         loop {
             // Tried again after a stall, this comes first: the segment before is unmapped but not saved.
             if self.ftl.trims_pending() > backlog {
-                self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None)?;
+                self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None)?;
                 if !self.media.flash.timed() {
                     self.work_untimed();
                 }
@@ -516,7 +516,7 @@ impl Drive {
             return self.buffer_unit(command, lpn, mask, &sector_data, 0, to - from);
         }
         let unit = UnitWrite { lpn, mask, sector_data: &sector_data };
-        self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, Owner::Command(command))?;
+        self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, Waiter::Command(command))?;
         self.note_written(lpn, 1);
         self.page_started(command);
         Ok(())
@@ -530,7 +530,7 @@ impl Drive {
         debug_assert!(covers <= dispatched, "flush {command} covers {covers} writes of {dispatched}");
         self.evict_older_than(covers - u64::from(seeded(Bug::FlushMissesTheLast) && covers > 0))?;
         if !seeded(Bug::TrimForgotten) {
-            self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None)?;
+            self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None)?;
         }
         self.await_metadata(command);
         if !self.stage.evicting.is_empty() && !seeded(Bug::FlushReturnsEarly) {

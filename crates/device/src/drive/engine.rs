@@ -9,7 +9,7 @@ use super::events::WaitsForSpace;
 use super::latency_trace::Ends;
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::Waiter;
+use crate::waiter::Waiter;
 
 impl Drive {
     /// When something happens next; `None` when nothing will.

@@ -9,7 +9,7 @@ use super::stalled::WaitsFor;
 use crate::Status;
 use crate::block_pool::BlockState;
 use crate::media::Place;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// What waits for free blocks, and how far it came: as long as any of it changes, the drive gets on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Drive {
         if done.failed && self.begin_rebuild(done) {
             return;
         }
-        if let Owner::Rebuild(slot) = Owner::unpack(done.token) {
+        if let Waiter::Rebuild(slot) = Waiter::unpack(done.token) {
             self.media.release_pins(done);
             self.stripe_page_read(slot, done.failed, done.op);
             return;
@@ -75,7 +75,7 @@ impl Drive {
             self.read_ended(done, true, done.op);
         }
         self.media.release_pins(done);
-        self.owner_served(done.token);
+        self.operation_ended(Waiter::unpack(done.token));
     }
 
     /// A read that failed at first has ended for its waiters: by the operation `by`, with the page's data or without.
@@ -85,9 +85,9 @@ impl Drive {
             if done.then != NONE {
                 self.media.read_failed(from, done.then);
             }
-            match Owner::unpack(done.token) {
-                Owner::Command(command) => self.commands[command].status = Status::UncorrectableRead,
-                Owner::Versions(slot) => self.version_lost(slot),
+            match Waiter::unpack(done.token) {
+                Waiter::Command(command) => self.commands[command].status = Status::UncorrectableRead,
+                Waiter::Versions(slot) => self.version_lost(slot),
                 _ => {}
             }
         }
@@ -101,12 +101,12 @@ impl Drive {
         let place = Place { block: done.block, page: done.page };
         if done.failed || self.media.own_blocks && !self.ftl.is_recoverable(&self.media, place) {
             let pins = self.media.pins_of(done);
-            self.program_failed(place, done.cause, Owner::unpack(done.token), pins);
+            self.program_failed(place, done.cause, Waiter::unpack(done.token), pins);
         } else {
             self.media.release_pins(done);
             self.page_is_on_flash(done);
             self.resume_settled();
-            self.owner_served(done.token);
+            self.operation_ended(Waiter::unpack(done.token));
         }
         let superblock = self.media.pool.superblocks.of(done.block);
         // Of programs that ended together one before may have closed it, and collection found nothing in it and members bad.
@@ -127,8 +127,8 @@ impl Drive {
             done.page
         );
         if done.cause == Cause::Metadata {
-            assert!(self.media.metadata_in_flight > 0, "a record of trims is on flash, and none was in flight");
-            self.media.metadata_in_flight -= 1;
+            let token = self.media.metadata.arrive();
+            self.media.metadata.end(token);
             self.metadata_ended();
         }
         if self.waiting.for_programs.is_empty() {
@@ -146,7 +146,7 @@ impl Drive {
 
     /// When all records of trims are on flash, who waited for them goes on.
     pub(super) fn metadata_ended(&mut self) {
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             self.waiters_for_records_go_on();
             if self.admission.is_some() {
                 // Blocks whose trims are on flash may be erased now.
@@ -158,7 +158,7 @@ impl Drive {
 
     /// Waiters for records of trims go on if no record is in flight, also where none has ended just now.
     pub(super) fn waiters_for_records_go_on(&mut self) {
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             self.gc.metadata_done(&mut self.media);
             for command in std::mem::take(&mut self.waiting.for_records) {
                 self.release_command(command);
@@ -167,17 +167,19 @@ impl Drive {
         }
     }
 
+    /// The operation that a waiter waited for has ended.
     #[inline]
-    pub(super) fn owner_served(&mut self, token: u32) {
-        match Owner::unpack(token) {
-            Owner::None => {}
-            Owner::Command(command) => self.release_command(command),
-            Owner::Eviction(slot) => self.evicted(slot),
-            Owner::Idle => self.idle_work_done(),
-            Owner::Versions(slot) => self.read_next_version(slot),
-            Owner::Rebuild(_) => {}
-            Owner::Map(op) => self.map_served(op),
-            Owner::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),
+    pub(super) fn operation_ended(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::None => {}
+            Waiter::Command(command) => self.release_command(command),
+            Waiter::Eviction(slot) => self.evicted(slot),
+            Waiter::Idle => self.idle_work_done(),
+            Waiter::Versions(slot) => self.read_next_version(slot),
+            Waiter::Rebuild(_) => {}
+            Waiter::Map(op) => self.map_served(op),
+            Waiter::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),
+            Waiter::Read(_) | Waiter::Buffer | Waiter::Log => unreachable!("{waiter:?} waits for map pages alone"),
         }
     }
 

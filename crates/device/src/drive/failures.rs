@@ -13,9 +13,9 @@ use super::buffer_stage::Eviction;
 use crate::Status;
 use crate::ftl::{NoSpace, TrimTarget};
 use crate::gc::IdlePolicy;
-use crate::media::{FailedProgram, Frontier, Place};
+use crate::media::{FailedProgram, Frontier, MetadataToken, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// What is left to do about programs that failed.
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub(super) struct PendingRewrite {
 }
 
 /// What a failed page leaves behind until its data is on flash.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Retirement {
     /// Pages that must be on flash first.
     pages: Vec<Ppn>,
@@ -49,9 +49,9 @@ pub(super) struct Retirement {
     /// would come back.
     trim: HeldTrim,
     /// It is a record of trims: it counts as in flight until it is on flash, whatever moves it and for what cause.
-    record: bool,
+    metadata: Option<MetadataToken>,
     /// Who waits for the failed page.
-    pub(super) owner: Owner,
+    pub(super) owner: Waiter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,17 +66,17 @@ pub(super) enum HeldTrim {
 
 impl Drive {
     /// A program failed that has pinned `blocks`: its units go elsewhere, and what it superseded is held.
-    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Owner, blocks: Vec<BlockId>) {
-        if let Owner::Map(op) = owner {
+    pub(super) fn program_failed(&mut self, place: Place, cause: Cause, owner: Waiter, blocks: Vec<BlockId>) {
+        if let Waiter::Map(op) = owner {
             self.map_program_failed(op);
         }
-        let relocates = matches!(owner, Owner::Gc(_));
+        let relocates = matches!(owner, Waiter::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.
-        let owner = if relocates && !self.media.flash.timed() { Owner::None } else { owner };
+        let owner = if relocates && !self.media.flash.timed() { Waiter::None } else { owner };
         let record = cause == Cause::Metadata;
         let cause = if record { Cause::Metadata } else { Cause::Retirement };
-        self.media.metadata_in_flight += u32::from(record);
+        let metadata = record.then(|| self.media.metadata.begin());
         let written = self.media.flash.is_written(place.block, place.page);
         let good = self.media.flash.blocks.readable(self.media.ppn_at(place));
         let found = good && self.ftl.is_recoverable(&self.media, place);
@@ -93,7 +93,7 @@ impl Drive {
             pages: vec![self.media.ppn_at(place)],
             blocks,
             trim: HeldTrim::Done,
-            record,
+            metadata,
             owner,
         });
         self.rewrite_or_wait(PendingRewrite { place, frontier, cause });
@@ -101,24 +101,21 @@ impl Drive {
 
     /// Programs that failed without time are dealt with as if they had just ended.
     pub(super) fn replace_failed_pages(&mut self) {
-        while let Some(FailedProgram { place, cause, owner, pins }) = self.media.wakes.failed.pop() {
+        while let Some(FailedProgram { place, cause, owner, pins, metadata }) = self.media.wakes.failed.pop() {
             assert!(!self.media.flash.timed(), "the program of {place:?} took time, and failed at once");
             assert!(
                 self.media.pool.pins(self.media.pool.superblocks.of(place.block)) > 0,
                 "{place:?} failed: it is pinned"
             );
-            if let Owner::Command(command) = owner {
+            if let Waiter::Command(command) = owner {
                 // Without time it waits for nothing but what fails.
                 self.commands[command].remaining += 1;
             }
             self.program_failed(place, cause, owner, pins);
             self.media.unpin(place.block);
-            assert!(
-                cause != Cause::Metadata || self.media.metadata_in_flight > 0,
-                "a record of trims failed, and none was in flight"
-            );
-            if cause == Cause::Metadata {
-                self.media.metadata_in_flight -= 1;
+            if let Some(token) = metadata {
+                // What is left of it is the retirement's.
+                self.media.metadata.end(token);
                 self.metadata_ended();
             }
             let group = self.media.group_of(place.block);
@@ -139,7 +136,7 @@ impl Drive {
 
     fn rewrite_or_wait(&mut self, pending: PendingRewrite) {
         let PendingRewrite { place, frontier, cause } = pending;
-        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Owner::None) {
+        if let Err(NoSpace) = self.ftl.rewrite(&mut self.media, place, frontier, cause, Waiter::None) {
             self.media.pool.pin(place.block);
             self.failures.pending_rewrites.push(pending);
             return;
@@ -164,7 +161,7 @@ impl Drive {
     fn save_held_trims(&mut self) {
         let unsaved = |hold: &Retirement| hold.trim == HeldTrim::Unsaved;
         if self.failures.retirements.iter().any(unsaved)
-            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None).is_ok()
+            && self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None).is_ok()
         {
             for hold in self.failures.retirements.iter_mut().filter(|hold| unsaved(hold)) {
                 hold.trim = HeldTrim::InFlight;
@@ -197,16 +194,16 @@ impl Drive {
 
     pub(super) fn release_holds(&mut self) {
         let mut ended = false;
-        for hold in self.failures.retirements.iter_mut().filter(|hold| hold.record && hold.pages.is_empty()) {
-            assert!(self.media.metadata_in_flight > 0, "a record of trims is on flash, and none was in flight");
-            hold.record = false;
-            self.media.metadata_in_flight -= 1;
-            ended = true;
+        for hold in self.failures.retirements.iter_mut().filter(|hold| hold.pages.is_empty()) {
+            if let Some(token) = hold.metadata.take() {
+                self.media.metadata.end(token);
+                ended = true;
+            }
         }
         if ended {
             self.metadata_ended();
         }
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             for hold in self.failures.retirements.iter_mut().filter(|hold| hold.trim == HeldTrim::InFlight) {
                 hold.trim = HeldTrim::Done;
             }
@@ -215,7 +212,7 @@ impl Drive {
         while let Some(index) = self.failures.retirements.iter().position(over) {
             let hold = self.failures.retirements.swap_remove(index);
             hold.blocks.into_iter().for_each(|block| self.media.unpin(block));
-            self.owner_served(hold.owner.pack());
+            self.operation_ended(hold.owner);
         }
     }
 
@@ -246,8 +243,8 @@ impl Drive {
     fn give_up_map_programs(&mut self) {
         for index in 0..self.failures.retirements.len() {
             let owner = &mut self.failures.retirements[index].owner;
-            if let Owner::Map(op) = *owner {
-                *owner = Owner::None;
+            if let Waiter::Map(op) = *owner {
+                *owner = Waiter::None;
                 self.map_given_up(op);
             }
         }
@@ -257,23 +254,22 @@ impl Drive {
     pub(super) fn give_up_pending_pages(&mut self, status: Status) {
         for index in 0..self.failures.retirements.len() {
             match self.failures.retirements[index].owner {
-                Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Versions(_) | Owner::Rebuild(_) | Owner::Map(_) => {
-                    continue;
-                }
-                Owner::Command(command) => self.commands[command].status = status,
-                Owner::Eviction(slot) => {
+                Waiter::Command(command) => self.commands[command].status = status,
+                Waiter::Eviction(slot) => {
                     let Eviction { serial, command, .. } = self.stage.evictions[slot];
                     let waiters = self.waiting.for_evictions.iter().filter(|(until, _)| *until > serial);
                     for command in waiters.map(|(_, command)| *command).chain(command) {
                         self.commands[command].status = status;
                     }
                 }
+                _ => {}
             }
         }
-        let told = |hold: &Retirement| !matches!(hold.owner, Owner::None | Owner::Gc(_) | Owner::Idle | Owner::Map(_));
+        let told =
+            |hold: &Retirement| !matches!(hold.owner, Waiter::None | Waiter::Gc(_) | Waiter::Idle | Waiter::Map(_));
         while let Some(index) = self.failures.retirements.iter().position(told) {
-            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Owner::None);
-            self.owner_served(owner.pack());
+            let owner = std::mem::replace(&mut self.failures.retirements[index].owner, Waiter::None);
+            self.operation_ended(owner);
         }
         if status == Status::ReadOnly {
             self.give_up_map_programs();

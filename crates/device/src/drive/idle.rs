@@ -3,7 +3,7 @@
 use ssdlab_base::Nanos;
 
 use super::Drive;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// What the FTL has in flight at one time while the drive is idle.
 const IDLE_IN_FLIGHT: u32 = 8;
@@ -99,7 +99,7 @@ impl Drive {
             assert!(self.media.flash.timed(), "a drive without time is never idle");
             let limit = IDLE_IN_FLIGHT - self.idle.work.in_flight;
             if let Some(work) = self.ftl.idle_work() {
-                let started = work.work(&mut self.media, limit, Owner::Idle);
+                let started = work.work(&mut self.media, limit, Waiter::Idle);
                 assert!(started <= limit, "{started} programs of idle work were started, of {limit}");
                 self.idle.work.in_flight += started;
             }

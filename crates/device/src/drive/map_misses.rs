@@ -7,8 +7,9 @@ use ssdlab_flash::{Done, Lpn, OpKind};
 
 use super::Drive;
 use super::dispatch::Stall;
-use crate::ftl::{CachedMap, Waiter};
+use crate::ftl::CachedMap;
 use crate::media::{Media, Place};
+use crate::waiter::Waiter;
 
 impl Drive {
     fn cached_map(&mut self) -> &mut dyn CachedMap {
@@ -162,7 +163,7 @@ impl Drive {
     fn cached_map_has_room(&mut self) {
         let map = self.ftl.cached_map().expect("the map of this design is cached");
         map.on_slot_free(&mut self.media);
-        if self.media.metadata_in_flight == 0 {
+        if self.media.metadata.is_empty() {
             self.metadata_ended();
         }
     }
@@ -172,7 +173,7 @@ impl Drive {
         if self.caches_map {
             let map = self.ftl.cached_map().expect("the map of this design is cached");
             map.resume(&mut self.media);
-            if self.media.metadata_in_flight == 0 {
+            if self.media.metadata.is_empty() {
                 self.metadata_ended();
             }
         }
@@ -239,6 +240,7 @@ impl Drive {
                         self.stage.destage_waits = false;
                         self.media.wakes.space_freed = true;
                     }
+                    waiter => unreachable!("{waiter:?} asks for no map pages"),
                 }
             }
         }

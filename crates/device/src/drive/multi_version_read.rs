@@ -7,7 +7,7 @@ use crate::Status;
 use crate::ftl::VersionPart;
 use crate::media::Location;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// A read of one unit that goes on from version to version.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl Drive {
             }
             return false;
         }
-        self.media.read(from, part.bytes, Cause::Host, Owner::Versions(slot));
+        self.media.read(from, part.bytes, Cause::Host, Waiter::Versions(slot));
         true
     }
 

@@ -8,11 +8,11 @@ use super::multi_version_read::VersionRead;
 use super::stripe_read::Rebuild;
 use super::{Drive, Timer};
 use crate::Status;
-use crate::ftl::{Found, Waiter};
+use crate::ftl::Found;
 use crate::media::{Location, Place};
 use crate::seeded::{Bug, seeded};
 use crate::slots::Slots;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Reads that take more than one step.
 #[derive(Default)]
@@ -157,7 +157,7 @@ impl Drive {
         }
         self.commands[command].remaining += 1;
         let bytes = sectors * SECTOR_BYTES as u32;
-        self.media.read(place, bytes, Cause::Host, Owner::Command(command));
+        self.media.read(place, bytes, Cause::Host, Waiter::Command(command));
     }
 
     /// A page on its way to flash is in RAM; only if it is still being completed from its old version does a read wait.
@@ -169,7 +169,7 @@ impl Drive {
             Location::OnFlash(source) => {
                 let from = self.media.place_of_page(source);
                 self.commands[command].remaining += 1;
-                self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Owner::Command(command));
+                self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Waiter::Command(command));
             }
             Location::Building(program) => {
                 let units = self.units_read_of(command, place);

@@ -9,7 +9,7 @@ use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId, UnitId};
 use super::Drive;
 use crate::block_pool::BlockState;
 use crate::media::{Place, replace_sector_data};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// A page that is being had from the rest of its stripe.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Drive {
         }
         let rebuild = Rebuild { done: *done, left: 0, failed: false, from_ram: self.media.has_parity_in_ram(place) };
         let slot = self.reads.rebuilds.insert(rebuild);
-        let reads = self.media.read_stripe(place, done.cause, Owner::Rebuild(slot));
+        let reads = self.media.read_stripe(place, done.cause, Waiter::Rebuild(slot));
         self.reads.rebuilds[slot].left = reads;
         if reads == 0 {
             self.rebuild_ended(slot, done.op);
@@ -59,7 +59,7 @@ impl Drive {
         if !failed {
             let place = Place { block: done.block, page: done.page };
             let wrong = self.media.rebuilt(place, done.then, from_ram);
-            if let Owner::Command(command) = Owner::unpack(done.token) {
+            if let Waiter::Command(command) = Waiter::unpack(done.token) {
                 self.answer_rebuilt(command, &wrong);
             }
             self.page_was_rebuilt(place);
@@ -68,7 +68,7 @@ impl Drive {
         if done.pin != BlockId::NONE {
             self.media.unpin(done.pin);
         }
-        self.owner_served(done.token);
+        self.operation_ended(Waiter::unpack(done.token));
     }
 
     /// A read is answered with what was rebuilt.

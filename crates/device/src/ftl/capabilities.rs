@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
-use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart, Waiter};
+use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
 use crate::media::{Media, Place};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Reads that take several steps: what one page tells decides whether another one is read.
 pub(crate) trait SteppedReads {
@@ -35,7 +35,7 @@ pub(crate) trait Compacts {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace>;
 }
 
@@ -48,7 +48,7 @@ pub(crate) trait IdleWork {
     fn light_load(&self) -> u64;
 
     /// Does some of it: starts at most `limit` programs, and returns how many. Each reports to `owner`.
-    fn work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32;
+    fn work(&mut self, media: &mut Media, limit: u32, owner: Waiter) -> u32;
 }
 
 /// Blocks and collection of its own. Such a design opens blocks with [`Media::open_block`] and closes them with

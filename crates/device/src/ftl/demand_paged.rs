@@ -12,12 +12,12 @@ use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 use super::cached_map::keys::Sizes;
 use super::cached_map::{LINE_STATE_BYTES, MapCache, quota};
 use super::page::PageFtl;
-use super::{CachedMap, Found, Ftl, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite, Waiter};
+use super::{CachedMap, Found, Ftl, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite};
 use crate::MapUser;
 use crate::block_pool::BlockKind;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError, MapCacheStats};
 
 /// Pages of flash that relocation asks for at a time at most.
@@ -119,7 +119,7 @@ impl DemandFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         if media.pool.is_map_block(victim) {
             let (cursor, stuck) = self.map.retire(&mut self.data, media, victim, cursor, u32::MAX);
@@ -265,7 +265,7 @@ impl Ftl for DemandFtl {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let failed = media.wakes.failed.len();
         self.data.write(media, units, stream, cause, owner)?;
@@ -304,7 +304,7 @@ impl Ftl for DemandFtl {
         count
     }
 
-    fn save_trims(&mut self, media: &mut Media, _: TrimTarget, _: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, _: TrimTarget, _: Waiter) -> Result<u32, NoSpace> {
         Ok(self.map.save_trims(&mut self.data, media))
     }
 
@@ -328,7 +328,7 @@ impl Ftl for DemandFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         let moved = self.move_out(media, victim, cursor, limit, cause, owner);
         self.map.end_active_blocks(&mut self.data, media);
@@ -341,7 +341,7 @@ impl Ftl for DemandFtl {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         if self.map.is_map(media, place) {
             return match self.map.rewrite(&mut self.data, media, place, owner) {

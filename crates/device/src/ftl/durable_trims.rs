@@ -6,7 +6,7 @@ use super::trims::TrimState;
 use super::{NoSpace, TrimTarget};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// A mapping whose trims are remembered on flash. What it says of its units comes first, what follows from that behind.
 pub(super) trait DurableTrims {
@@ -33,7 +33,7 @@ pub(super) trait DurableTrims {
         lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace>;
 
     /// Unmaps whole units `first..end`; returns how many held data.
@@ -74,7 +74,7 @@ pub(super) trait DurableTrims {
     }
 
     /// Starts the programs that make every trim so far survive a power cut; returns how many.
-    fn save_records(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+    fn save_records(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace> {
         self.forget_settled_revivals(media);
         let mut started = 0;
         while let Some(segment) = self.trims().next_unsaved() {

@@ -32,8 +32,8 @@ use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
 use crate::command_sets::Rules;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
-use crate::token::Owner;
-use crate::{Check, DriveConfig, DriveError, MapCacheStats, MapUser, Status, registry};
+use crate::waiter::Waiter;
+use crate::{Check, DriveConfig, DriveError, MapCacheStats, Status, registry};
 
 pub(crate) use drawing::Drawing;
 pub use drawing::{
@@ -196,7 +196,7 @@ pub(crate) trait Ftl: Send {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace>;
 
     /// Whether [`Ftl::write`] takes units of which no sector is given, and writes them anew as they are on flash: what page
@@ -230,7 +230,7 @@ pub(crate) trait Ftl: Send {
     fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64;
 
     /// Starts the programs that make every trim so far survive a power cut; returns how many were started.
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace>;
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace>;
 
     /// Segments of the logical space with trims that are not on flash yet.
     fn trims_pending(&self) -> u32;
@@ -256,7 +256,7 @@ pub(crate) trait Ftl: Send {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated;
 
     /// A page's program failed: its units that are still current go elsewhere. `Ok(false)` when none is.
@@ -266,7 +266,7 @@ pub(crate) trait Ftl: Send {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace>;
 
     /// Adds the pages that hold the units of a page whose program failed now; returns whether one of them was
@@ -439,33 +439,6 @@ pub(crate) enum RecoveryStep {
     NeedsErase,
     /// The power goes again.
     PowerGone,
-}
-
-/// Who asks for a part of the map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Waiter {
-    /// A host command that changes entries, by slot.
-    Command(u32),
-    /// One that only looks them up.
-    Read(u32),
-    /// What leaves the write buffer.
-    Buffer,
-    /// The relocation job of a group.
-    Gc(u32),
-    /// The map itself, for what its log has to change.
-    Log,
-}
-
-impl Waiter {
-    /// As whom statistics count it.
-    pub(crate) const fn user(self) -> MapUser {
-        match self {
-            Waiter::Command(_) | Waiter::Read(_) => MapUser::Host,
-            Waiter::Buffer => MapUser::Buffer,
-            Waiter::Gc(_) => MapUser::Gc,
-            Waiter::Log => MapUser::Log,
-        }
-    }
 }
 
 /// A registered design.

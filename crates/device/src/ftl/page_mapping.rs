@@ -22,7 +22,7 @@ use super::whole_pages::{self, Page};
 use super::{Found, Ftl, NoSpace, Relocated, TrimTarget, UnitWrite, full_mask};
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError};
 
 /// What every mapping of whole pages has beside its table.
@@ -145,7 +145,7 @@ fn remap<M: PageMapping>(mapping: &mut M, media: &mut Media, lpn: Lpn, place: Pl
 struct Target {
     frontier: Frontier,
     cause: Cause,
-    owner: Owner,
+    owner: Waiter,
 }
 
 /// Writes a unit to a page that was just given out, completed from where it was.
@@ -197,7 +197,7 @@ impl<M: PageMapping> DurableTrims for M {
         lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let (group, frontier) = match to {
             TrimTarget::Host => (self.choose(media, lpn, 0).ok_or(NoSpace)?, Frontier::Host(0)),
@@ -229,7 +229,7 @@ impl<M: PageMapping> Ftl for M {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let [unit] = units else { unreachable!("{} units in a page of one", units.len()) };
         let group = self.choose(media, unit.lpn, stream).ok_or(NoSpace)?;
@@ -262,7 +262,7 @@ impl<M: PageMapping> Ftl for M {
         self.trim_units(media, first, end)
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace> {
         self.save_records(media, to, owner)
     }
 
@@ -281,7 +281,7 @@ impl<M: PageMapping> Ftl for M {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         let (group, end, frontier) = (media.pool.group_of(victim), media.units_per_superblock(), Frontier::Gc);
         let mut started = 0;
@@ -309,7 +309,7 @@ impl<M: PageMapping> Ftl for M {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         let unit = media.unit_at(place);
         let Some(lpn) = current(self, media, unit) else { return Ok(false) };

@@ -4,7 +4,7 @@ use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
 
 use super::{UnitWrite, full_mask};
 use crate::media::{Frontier, Media, Place, Programming, Source};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// A page to be programmed.
 pub(super) struct Page<'a> {
@@ -31,25 +31,12 @@ impl Page<'_> {
 }
 
 /// Programs a page of the host's data, completed from `source` where some of its sectors are not given.
-pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Owner) {
+pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'_>, mut cause: Cause, owner: Waiter) {
     let (unit, source) = (media.unit_at(page.place), page.source);
-    let per_sector = media.flash.store.sector_data_bytes();
     let all = full_mask(media.unit_bytes);
     let completed = write.mask != all && source != Ppn::NONE;
-    if per_sector > 0 && write.mask == all {
-        media.flash.store.write(unit, write.sector_data);
-    } else if per_sector > 0 {
-        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
-        if completed && !media.flash.store.read(source.sole_unit(), 0, &mut sector_data) {
-            media.flash.oob.poison(unit);
-        }
-        let sectors =
-            sector_data.chunks_exact_mut(per_sector).zip(write.sector_data.chunks_exact(per_sector)).enumerate();
-        for (_, (kept, given)) in sectors.filter(|(sector, _)| write.mask >> sector & 1 != 0) {
-            kept.copy_from_slice(given);
-        }
-        media.flash.store.write(unit, &sector_data);
-    }
+    let old = if completed { source.sole_unit() } else { UnitId::NONE };
+    media.store_over(unit, old, write.mask, write.sector_data);
     let mut after = NONE;
     if completed {
         cause = Cause::ReadModifyWrite;
@@ -62,7 +49,7 @@ pub(super) fn write_page(media: &mut Media, write: &UnitWrite<'_>, page: &Page<'
 }
 
 /// Programs what another page holds.
-pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner: Owner) {
+pub(super) fn copy_page(media: &mut Media, page: &Page<'_>, cause: Cause, owner: Waiter) {
     let (unit, source) = (media.unit_at(page.place), page.source);
     if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(source.sole_unit(), unit) {
         media.flash.oob.poison(unit);
@@ -83,7 +70,7 @@ pub(super) fn pad(media: &mut Media, page: &Page<'_>, cause: Cause) {
         media.flash.store.write(media.unit_at(page.place), &sector_data);
     }
     media.padding_bytes += u64::from(media.unit_bytes);
-    program(media, page, NONE, cause, Owner::None);
+    program(media, page, NONE, cause, Waiter::None);
 }
 
 /// Starts what brings the data of `source` for `unit`: the operation to wait for, or `NONE`. Where it is `at_risk`, a read that
@@ -98,7 +85,7 @@ fn fetch(media: &mut Media, source: Ppn, unit: UnitId, bytes: u32, cause: Cause,
 }
 
 /// Starts the program of a page whose data is there when `after` has ended.
-pub(super) fn program(media: &mut Media, page: &Page<'_>, after: OpId, cause: Cause, owner: Owner) {
+pub(super) fn program(media: &mut Media, page: &Page<'_>, after: OpId, cause: Cause, owner: Waiter) {
     let one = [after];
     let after = if after == NONE { &[][..] } else { &one };
     let source = [page.source.sole_unit()];

@@ -10,7 +10,7 @@ use crate::gc::Gc;
 use crate::media::Media;
 use crate::recovery_reads::RecoveryReads;
 use crate::stats::Check;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// What a unit holds: a stamp a sector, 0 where nothing was written since it was mapped.
 type Unit = Option<Vec<u64>>;
@@ -119,7 +119,7 @@ impl Pair {
         let units: Vec<UnitWrite<'_>> =
             lpns.iter().map(|lpn| UnitWrite { lpn: *lpn, mask, sector_data: &sector_data }).collect();
         let stream = u16::from(input.byte() & 1);
-        if self.ftl.write(&mut self.media, &units, stream, Cause::Host, Owner::None).is_err() {
+        if self.ftl.write(&mut self.media, &units, stream, Cause::Host, Waiter::None).is_err() {
             // Refused, it changed nothing.
             lpns.iter().for_each(|lpn| self.compare(*lpn));
             return;
@@ -150,7 +150,7 @@ impl Pair {
     }
 
     fn save_trims(&mut self) {
-        if self.ftl.save_trims(&mut self.media, TrimTarget::Host, Owner::None).is_ok() {
+        if self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None).is_ok() {
             assert_eq!(self.ftl.trims_pending(), 0, "all trims are on flash");
             self.unsaved.clear();
         }

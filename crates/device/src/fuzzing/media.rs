@@ -11,7 +11,7 @@ use crate::block_pool::BlockState;
 use crate::gc::Gc;
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::superblocks::Role;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Operations in flight at most: what waits is worth as much as what runs.
 const IN_FLIGHT_MOST: u32 = 48;
@@ -122,7 +122,7 @@ impl Pair {
         self.note_given(place);
         let mut after = Vec::new();
         if let Some(source) = source {
-            let read = self.media.read(source, 512, Cause::ReadModifyWrite, Owner::None);
+            let read = self.media.read(source, 512, Cause::ReadModifyWrite, Waiter::None);
             self.pin(read, &[source.block]);
             after.push(read);
         }
@@ -149,7 +149,7 @@ impl Pair {
                 kind: OpKind::Program,
                 cause: Cause::Host,
                 frontier,
-                owner: Owner::None,
+                owner: Waiter::None,
                 pins: &superseded,
                 after: &after,
                 taken: &[],
@@ -184,7 +184,7 @@ impl Pair {
 
     fn read(&mut self, input: &mut Input<'_>) {
         if let Some(place) = self.some_page(input) {
-            let op = self.media.read(place, 512, Cause::Host, Owner::None);
+            let op = self.media.read(place, 512, Cause::Host, Waiter::None);
             self.pin(op, &[place.block]);
         }
     }

@@ -18,7 +18,7 @@ use crate::ftl::{Ftl, TrimTarget};
 use crate::media::Media;
 use crate::pacing::{self, Pace, Space};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{DriveConfig, GcConfig};
 use victim::VictimPolicy;
 
@@ -238,7 +238,7 @@ impl Gc {
             };
             let limit = self.may_start(media, group, &job);
             if limit > 0 {
-                let owner = Owner::Gc(group);
+                let owner = Waiter::Gc(group);
                 let moved = ftl.relocate(media, job.victim, job.cursor, limit, job.cause, owner);
                 let units = media.units_per_superblock();
                 assert!(
@@ -467,11 +467,11 @@ impl Gc {
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
     fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, group: u32) -> bool {
         let trimmed = media.pool.is_trimmed(victim) && !seeded(Bug::EraseBeforeTrimRecord);
-        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Owner::None).is_err() {
+        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Waiter::None).is_err() {
             return false;
         }
         media.pool.await_erase(victim);
-        if trimmed && media.metadata_in_flight > 0 {
+        if trimmed && !media.metadata.is_empty() {
             media.pool.pin_superblock(victim);
             self.await_metadata.push(victim);
         }
@@ -483,7 +483,7 @@ impl Gc {
 
     /// Records of trims are on flash: what waited for them need not wait any longer.
     pub(crate) fn metadata_done(&mut self, media: &mut Media) {
-        assert_eq!(media.metadata_in_flight, 0, "erases wait for records that are not on flash");
+        assert!(media.metadata.is_empty(), "erases wait for records that are not on flash");
         for superblock in self.await_metadata.drain(..) {
             if media.pool.unpin_superblock(superblock) {
                 media.wakes.erasable.push(superblock);
@@ -537,7 +537,7 @@ impl Gc {
                     page: 0,
                     source: Ppn::NONE,
                     bytes: 0,
-                    token: Owner::None.pack(),
+                    token: Waiter::None.pack(),
                     pin: BlockId::NONE,
                     waits_for: 0,
                 };
@@ -556,7 +556,7 @@ impl Gc {
     pub(crate) fn erased(&mut self, media: &mut Media, block: BlockId, failed: bool) -> Option<Nanos> {
         let superblock = media.pool.superblocks.of(block);
         assert_ne!(superblock, NONE, "block {block} was erased, and is in no superblock");
-        assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and nobody asked for it");
+        assert!(self.erases_in_flight[superblock as usize] > 0, "block {block} was erased, and was not asked for");
         self.erases_in_flight[superblock as usize] -= 1;
         if failed {
             self.grow_bad(media, block);

@@ -8,6 +8,7 @@
 //! - `pacing.rs`: how much of that the host may take while collection lags behind.
 //! - `own_blocks.rs`: blocks of a design without frontiers.
 //! - `program.rs`: programs, and those of a row.
+//! - `metadata.rs`: which metadata is not on flash yet.
 //! - `read.rs`: reads, and what is lost with one.
 //! - `source.rs`: where the data of a page is.
 //! - `pins.rs`: blocks that may not be erased yet.
@@ -15,6 +16,7 @@
 
 mod addresses;
 mod frontier;
+mod metadata;
 mod own_blocks;
 mod pacing;
 mod parity;
@@ -31,6 +33,7 @@ use ssdlab_base::{Divider, Nanos, Rng, rng, saved};
 use ssdlab_flash::{BlockId, Flash, NONE, OpId, UnitId};
 
 use self::frontier::{CLOSED, OpenBlock};
+use self::metadata::MetadataInFlight;
 use self::pacing::HostPace;
 use self::program::{NO_ROW, Row};
 use self::read::MultiSource;
@@ -41,6 +44,7 @@ use crate::wakes::Wakes;
 use crate::{DriveConfig, Options, Parity};
 
 pub(crate) use frontier::Frontier;
+pub(crate) use metadata::MetadataToken;
 pub(crate) use parity::replace_sector_data;
 pub(crate) use program::{FailedProgram, Programming};
 pub(crate) use source::{Location, Source};
@@ -109,7 +113,7 @@ pub(crate) struct Media {
     /// Bytes of the pages of relocation that its units did not fill: a victim's last page is programmed as it is.
     pub(crate) relocation_padding_bytes: u64,
     /// Programs of metadata that are not done, and pages of it whose programs failed and that are not on flash since.
-    pub(crate) metadata_in_flight: u32,
+    pub(crate) metadata: MetadataInFlight,
     /// What paced collection has to know of the host, and tells it.
     pub(crate) host_pace: HostPace,
     /// What the design tells the host unasked.
@@ -179,7 +183,7 @@ impl Media {
             multi_source_programs: FxHashMap::default(),
             padding_bytes: 0,
             relocation_padding_bytes: 0,
-            metadata_in_flight: 0,
+            metadata: MetadataInFlight::default(),
             host_pace,
             events: EventQueue::default(),
             wakes: Wakes::default(),

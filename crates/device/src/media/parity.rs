@@ -28,7 +28,7 @@ use super::{Media, Place};
 use crate::ftl::MAX_UNITS;
 use crate::seeded::{Bug, seeded};
 use crate::superblocks::Role;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Where the controller has a page of a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Media {
         self.bind_stripe_page(place, role);
         if !self.flash.timed() {
             if self.flash.execute(OpKind::Program, Cause::Parity, place.block, place.page) {
-                self.program_failed_now(place, Cause::Parity, Owner::None, &[]);
+                self.program_failed_now(place, Cause::Parity, Waiter::None, &[]);
             }
             self.close_if_written(place.block);
             return;
@@ -187,7 +187,7 @@ impl Media {
                 page: place.page,
                 source: Ppn::NONE,
                 bytes: self.unit_bytes * self.units_per_page,
-                token: Owner::None.pack(),
+                token: Waiter::None.pack(),
                 pin: BlockId::NONE,
                 waits_for: unready.len() as u16,
             },
@@ -328,7 +328,7 @@ impl Media {
     }
 
     /// Starts the reads of the rest of a stripe, as far as that is not in RAM, for `owner`; returns how many.
-    pub(crate) fn read_stripe(&mut self, place: Place, cause: Cause, owner: Owner) -> u32 {
+    pub(crate) fn read_stripe(&mut self, place: Place, cause: Cause, owner: Waiter) -> u32 {
         assert!(self.pool.superblocks.parity() > 0, "{place:?} has no stripe to be read");
         assert!(self.flash.timed(), "the stripe of {place:?} is read in time");
         let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);

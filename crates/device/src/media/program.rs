@@ -3,18 +3,19 @@
 use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpId, OpKind, Ppn, Submit, UnitId};
 
 use super::frontier::Frontier;
+use super::metadata::MetadataToken;
 use super::read::MultiSource;
 use super::{Media, Place};
 use crate::block_pool::BlockState;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// How a page is programmed.
 pub(crate) struct Programming<'a> {
     pub(crate) kind: OpKind,
     pub(crate) cause: Cause,
     pub(crate) frontier: Frontier,
-    pub(crate) owner: Owner,
+    pub(crate) owner: Waiter,
     /// Blocks whose units are superseded.
     pub(crate) pins: &'a [BlockId],
     /// Operations whose data goes into the page.
@@ -27,14 +28,16 @@ pub(crate) struct Programming<'a> {
 }
 
 /// A program that failed without time.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct FailedProgram {
     pub(crate) place: Place,
     pub(crate) cause: Cause,
     /// Who waits for it.
-    pub(crate) owner: Owner,
+    pub(crate) owner: Waiter,
     /// Blocks whose units it superseded; they are pinned, and its own is.
     pub(crate) pins: Vec<BlockId>,
+    /// It is one of metadata.
+    pub(crate) metadata: Option<MetadataToken>,
 }
 
 /// The first program of the row that a frontier fills on a die, and the last that became ready with it.
@@ -90,7 +93,8 @@ impl Media {
             return NONE;
         }
         if write.cause == Cause::Metadata {
-            self.metadata_in_flight += 1;
+            let token = self.metadata.begin();
+            self.metadata.travel(token);
         }
         let shared = !self.separate_gc;
         let class = if write.frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
@@ -143,14 +147,14 @@ impl Media {
     /// A program without time failed. It counts as in flight until the drive deals with it: what it superseded is the only
     /// good copy, and what comes next may empty the block of that.
     #[cold]
-    pub(super) fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Owner, pins: &[BlockId]) {
+    pub(super) fn program_failed_now(&mut self, place: Place, cause: Cause, owner: Waiter, pins: &[BlockId]) {
         assert!(!self.flash.timed(), "the program of {place:?} took time, and failed at once");
         let pins = if seeded(Bug::EraseDoesNotWait) { &[] } else { pins };
         for block in pins.iter().chain(&[place.block]) {
             self.pool.pin(*block);
         }
-        self.metadata_in_flight += u32::from(cause == Cause::Metadata);
-        self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec() });
+        let metadata = (cause == Cause::Metadata).then(|| self.metadata.begin());
+        self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec(), metadata });
     }
 
     /// The program of the same row on the same die that this one is to become ready with, since it waits for reads still;

@@ -4,7 +4,7 @@ use ssdlab_flash::{BlockId, Cause, Class, NONE, OpId, OpKind, Ppn, Submit, UnitI
 
 use super::{Media, Place};
 use crate::block_pool::BlockKind;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// What a program of one unit pins and takes beyond the first.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct MultiSource {
 impl Media {
     /// Starts a read of `bytes` bytes of a page; the block stays pinned until it is done.
     #[inline]
-    pub(crate) fn read(&mut self, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
+    pub(crate) fn read(&mut self, place: Place, bytes: u32, cause: Cause, owner: Waiter) -> OpId {
         // A host write waits for what completes its page.
         let waited_for = matches!(cause, Cause::Host | Cause::ReadModifyWrite);
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
@@ -25,7 +25,7 @@ impl Media {
 
     /// Starts a read of `bytes` bytes of a map page; the block stays pinned until it is done. The host waits for it if
     /// `waited_for`, else relocation does.
-    pub(crate) fn read_map(&mut self, place: Place, bytes: u32, waited_for: bool, owner: Owner) -> OpId {
+    pub(crate) fn read_map(&mut self, place: Place, bytes: u32, waited_for: bool, owner: Waiter) -> OpId {
         debug_assert_eq!(self.pool.kind_of(place.block), BlockKind::Map, "{place:?} is read as a map page");
         let class = if waited_for { Class::HostRead } else { Class::GcRead };
         self.read_as(class, place, bytes, Cause::Mapping, owner)
@@ -34,7 +34,7 @@ impl Media {
     /// Starts a read of `bytes` bytes of a page, in a class of the die's queue; the block stays pinned until it is
     /// done.
     #[inline]
-    pub(super) fn read_as(&mut self, class: Class, place: Place, bytes: u32, cause: Cause, owner: Owner) -> OpId {
+    pub(super) fn read_as(&mut self, class: Class, place: Place, bytes: u32, cause: Cause, owner: Waiter) -> OpId {
         debug_assert!(self.flash.is_written(place.block, place.page), "{place:?} is read, and is not on flash");
         debug_assert!(bytes <= self.unit_bytes * self.units_per_page, "{bytes} bytes of {place:?} are read");
         self.pool.pin(place.block);

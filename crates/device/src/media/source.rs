@@ -2,10 +2,10 @@
 //!
 //! A host read, a page that is completed from its old version and a page that is moved all ask the same question.
 
-use ssdlab_flash::{Cause, OpId, Ppn};
+use ssdlab_flash::{Cause, OpId, Ppn, UnitId};
 
 use super::{Media, Place};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Where the data of a page can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,30 @@ impl Media {
         }
     }
 
+    /// Stores the data of a unit that is programmed: the sectors in `mask` as `given`, the others as the unit `old` has them, or
+    /// zeroes with [`UnitId::NONE`]. Where what is kept of `old` is damaged the unit is lost.
+    pub(crate) fn store_over(&mut self, unit: UnitId, old: UnitId, mask: u64, given: &[u8]) {
+        let per_sector = self.flash.store.sector_data_bytes();
+        if per_sector == 0 {
+            return;
+        }
+        let unit_data_bytes = self.flash.store.unit_data_bytes();
+        let sectors = unit_data_bytes / per_sector;
+        if mask.count_ones() as usize == sectors {
+            return self.flash.store.write(unit, given);
+        }
+        let mut data = vec![0; unit_data_bytes];
+        debug_assert!(mask == 0 || given.len() == data.len(), "{} bytes for sectors {mask:#x} of {unit}", given.len());
+        if old != UnitId::NONE && !self.flash.store.read(old, 0, &mut data) {
+            self.flash.oob.poison(unit);
+        }
+        for sector in (0..sectors).filter(|sector| mask >> sector & 1 != 0) {
+            let range = sector * per_sector..(sector + 1) * per_sector;
+            data[range.clone()].copy_from_slice(&given[range]);
+        }
+        self.flash.store.write(unit, &data);
+    }
+
     /// Starts what brings the data of a page to a program that takes `bytes` bytes of it.
     pub(crate) fn fetch(&mut self, page: Ppn, bytes: u32, cause: Cause) -> Source {
         match self.locate(page) {
@@ -64,7 +88,7 @@ impl Media {
                 Source::After { op: self.flash.last_waiter(program), from: page, is_read: false }
             }
             Location::OnFlash(from) if self.flash.timed() => {
-                let op = self.read(self.place_of_page(from), bytes, cause, Owner::None);
+                let op = self.read(self.place_of_page(from), bytes, cause, Waiter::None);
                 Source::After { op, from, is_read: true }
             }
             Location::OnFlash(from) => Source::Read { failed: self.read_now(self.place_of_page(from), cause) },

@@ -281,7 +281,7 @@ fn what_garbage_collection_costs_is_booked_to_it() {
     assert!(longest("behind_program_gc") >= PROGRAM, "a read waits for a relocation's program");
     assert!(longest("behind_erase_gc") >= ERASE / 2, "a read waits for an erase");
     assert!(longest("behind_read_gc") > 0);
-    assert_eq!(longest("behind_erase_host") + longest("behind_program_rmw"), 0, "nobody does these");
+    assert_eq!(longest("behind_erase_host") + longest("behind_program_rmw"), 0, "no operation has these causes");
     // A write that found no free block waited for an erase, and for what led to that.
     let stalled = |path: &&Path| total(path, |part| part.starts_with("no_free_block/")) > 0;
     let stalls: Vec<&Path> = paths.iter().filter(stalled).collect();

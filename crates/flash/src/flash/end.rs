@@ -208,7 +208,11 @@ impl Flash {
         for die in 0..self.dies.len() {
             let state = self.dies[die];
             let begun = matches!(state.phase, Phase::Array | Phase::Suspending) && state.array_start < now;
-            assert!(!begun || state.running != NONE, "the array of die {die} works for nobody in {:?}", state.phase);
+            assert!(
+                !begun || state.running != NONE,
+                "the array of die {die} works for no operation in {:?}",
+                state.phase
+            );
             for (group, begun) in [(state.running, begun), (state.suspended, true)] {
                 let mut op = group;
                 while op != NONE && begun {

@@ -29,7 +29,7 @@ impl Flash {
     /// Makes `later` wait until `earlier`, which waits for reads, is ready: until its data is in the controller's RAM. It was
     /// submitted with `waits_for` counting this.
     pub fn link_ready(&mut self, earlier: OpId, later: OpId) {
-        assert!(self.waits(earlier), "what is ready holds nobody up");
+        assert!(self.waits(earlier), "what is ready holds nothing up");
         assert!(
             self.waits(later),
             "operation {later} was submitted without a link, and waits until {earlier} is ready"

@@ -8,7 +8,7 @@ use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{NoSpace, UnitWrite};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 impl Aftl {
     /// Blocks of a lane that can be opened.
@@ -119,7 +119,7 @@ impl Aftl {
     }
 
     /// Programs the next page of a segment.
-    pub(super) fn append(&self, media: &mut Media, write: &UnitWrite<'_>, place: Place, cause: Cause, owner: Owner) {
+    pub(super) fn append(&self, media: &mut Media, write: &UnitWrite<'_>, place: Place, cause: Cause, owner: Waiter) {
         let (segment, page) = self.layout.split(write.lpn);
         let lpn = self.layout.tagged(segment, page, self.generations[segment as usize].into());
         let page = Page { place, lpn, ..Page::OF_OWN_BLOCK };
@@ -143,7 +143,7 @@ impl Aftl {
             let source = media.ppn_at(Place { block: old, page: offset });
             let lpn = self.layout.tagged(segment, self.layout.page_at(lane, offset), generation);
             let page = Page { place: Place { block: new, page: offset }, lpn, source, pins, ..Page::OF_OWN_BLOCK };
-            whole_pages::copy_page(media, &page, cause, Owner::None);
+            whole_pages::copy_page(media, &page, cause, Waiter::None);
             media.pool.add_valid(new);
             media.pool.drop_valid(old);
         }

@@ -45,7 +45,7 @@ use crate::ftl::{
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError};
 
 /// The design as a description names it.
@@ -225,7 +225,7 @@ impl Ftl for Aftl {
         units: &[UnitWrite<'_>],
         _: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let [unit] = units else { unreachable!("{} units in a page of one", units.len()) };
         let (segment, page) = self.layout.split(unit.lpn);
@@ -276,7 +276,7 @@ impl Ftl for Aftl {
         trimmed.into()
     }
 
-    fn save_trims(&mut self, media: &mut Media, _: TrimTarget, _: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, _: TrimTarget, _: Waiter) -> Result<u32, NoSpace> {
         self.record_trims(media)
     }
 
@@ -300,7 +300,7 @@ impl Ftl for Aftl {
         self.layout.segment_pages
     }
 
-    fn relocate(&mut self, media: &mut Media, victim: u32, cursor: u32, _: u32, cause: Cause, _: Owner) -> Relocated {
+    fn relocate(&mut self, media: &mut Media, victim: u32, cursor: u32, _: u32, cause: Cause, _: Waiter) -> Relocated {
         let block = BlockId(victim);
         let group = media.group_of(block) as usize;
         if let Some(index) = self.dead[group].iter().position(|dead| dead.block == block) {
@@ -333,7 +333,7 @@ impl Ftl for Aftl {
         place: Place,
         _: Frontier,
         cause: Cause,
-        _: Owner,
+        _: Waiter,
     ) -> Result<bool, NoSpace> {
         if self.trims.newest.is_some_and(|(newest, _)| newest == place) {
             self.write_record(media)?;

@@ -13,7 +13,7 @@ use crate::block_pool::BlockState;
 use crate::ftl::NoSpace;
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Words of a record before its segments: its number.
 const HEAD: usize = 1;
@@ -171,7 +171,7 @@ impl Aftl {
             media.flash.store.write(unit, &sector_data);
         }
         let lpns = [self.layout.record()];
-        let (kind, cause, frontier, owner) = (OpKind::Program, Cause::Metadata, Frontier::Host(0), Owner::None);
+        let (kind, cause, frontier, owner) = (OpKind::Program, Cause::Metadata, Frontier::Host(0), Waiter::None);
         self.trims.newest = Some((place, number));
         self.trims.pages += 1;
         self.trims.written += 1;

@@ -10,7 +10,7 @@ use crate::ftl::whole_pages::{self, Page};
 use crate::ftl::{NoSpace, UnitWrite};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Why a logical block is merged, and what goes into it.
 pub(super) struct Merge<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Merge<'a> {
     pub(super) new: Option<UnitWrite<'a>>,
     /// The cause of that page, and who waits for it.
     pub(super) new_cause: Cause,
-    pub(super) owner: Owner,
+    pub(super) owner: Waiter,
     /// The cause of the copies.
     pub(super) cause: Cause,
     /// The host can wait: the reserve is left alone.
@@ -30,7 +30,7 @@ pub(super) struct Merge<'a> {
 impl Merge<'_> {
     /// A merge that host writes pay for, with nothing new.
     pub(super) const fn of_host() -> Self {
-        let (cause, owner) = (Cause::Merge, Owner::None);
+        let (cause, owner) = (Cause::Merge, Waiter::None);
         Merge { new: None, new_cause: Cause::Host, owner, cause, for_host: true, is_copy: false }
     }
 }
@@ -90,7 +90,7 @@ impl BlockFtl {
                     self.set_mapped(unit.lpn, true);
                 }
                 None if source == Ppn::NONE => whole_pages::pad(media, &page, merge.cause),
-                None => whole_pages::copy_page(media, &page, merge.cause, Owner::None),
+                None => whole_pages::copy_page(media, &page, merge.cause, Waiter::None),
             }
             if is_written(offset) {
                 media.pool.add_valid(target);
@@ -121,7 +121,7 @@ impl BlockFtl {
     }
 
     /// Programs the next page of a logical block.
-    pub(super) fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
+    pub(super) fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Waiter) {
         let (logical, offset) = self.split(unit.lpn);
         let block = self.data_blocks[logical as usize].block;
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
@@ -160,7 +160,7 @@ impl BlockFtl {
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
             let page = Page { place, pins: left, ..Page::OF_OWN_BLOCK };
-            whole_pages::program(media, &page, NONE, Cause::Metadata, Owner::None);
+            whole_pages::program(media, &page, NONE, Cause::Metadata, Waiter::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);
             }

@@ -39,7 +39,7 @@ use crate::ftl::{
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError};
 
 /// The design as a description names it.
@@ -196,7 +196,7 @@ impl Ftl for BlockFtl {
         units: &[UnitWrite<'_>],
         _: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let [unit] = units else { unreachable!("{} units in a page of one", units.len()) };
         if self.appends(media, unit.lpn) {
@@ -239,7 +239,7 @@ impl Ftl for BlockFtl {
         trimmed
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, _: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, _: Waiter) -> Result<u32, NoSpace> {
         let mut started = 0;
         while let Some(logical) = self.trimmed.first() {
             let merge = Merge { for_host: to == TrimTarget::Host, ..Merge::of_host() };
@@ -257,7 +257,7 @@ impl Ftl for BlockFtl {
         self.data_pages
     }
 
-    fn relocate(&mut self, media: &mut Media, victim: u32, cursor: u32, _: u32, cause: Cause, _: Owner) -> Relocated {
+    fn relocate(&mut self, media: &mut Media, victim: u32, cursor: u32, _: u32, cause: Cause, _: Waiter) -> Relocated {
         let logical = self.owners[victim as usize];
         let merge = Merge { cause, for_host: false, is_copy: true, ..Merge::of_host() };
         let stuck = self.is_needed(BlockId(victim)) && self.merge(media, logical, &merge).is_err();
@@ -265,7 +265,7 @@ impl Ftl for BlockFtl {
         Relocated { cursor: if stuck { cursor } else { media.units_per_superblock() }, started: 0, stuck }
     }
 
-    fn rewrite(&mut self, media: &mut Media, place: Place, _: Frontier, _: Cause, _: Owner) -> Result<bool, NoSpace> {
+    fn rewrite(&mut self, media: &mut Media, place: Place, _: Frontier, _: Cause, _: Waiter) -> Result<bool, NoSpace> {
         let logical = self.owners[place.block.index()];
         if logical == NONE || self.data_blocks[logical as usize].block != place.block {
             return Ok(false);

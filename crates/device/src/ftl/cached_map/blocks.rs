@@ -20,7 +20,7 @@ use crate::ftl::page::PageFtl;
 use crate::ftl::page::metadata::{Content, Words};
 use crate::media::{Frontier, Media, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Map pages of which the words are kept to be used again.
 const SPARE_WORDS: usize = 64;
@@ -171,8 +171,10 @@ impl MapCache {
         let cause = if has_trims { Cause::Metadata } else { Cause::Mapping };
         self.start(data, media, program, |data, media, owner| data.program_metadata(media, place, all, cause, owner));
         // Its own program counts now.
-        assert!(media.metadata_in_flight >= promised, "{promised} pages of trims were promised, and not counted");
-        media.metadata_in_flight -= promised;
+        for _ in 0..promised {
+            let token = self.flush.promised.pop().expect("a page of trims that was promised has a token");
+            media.metadata.end(token);
+        }
         let group = media.group_of(place.block);
         self.collect(data, media, group);
         Some(place)
@@ -195,7 +197,7 @@ impl MapCache {
         data: &mut PageFtl,
         media: &mut Media,
         program: Program,
-        submit: impl FnOnce(&mut PageFtl, &mut Media, Owner),
+        submit: impl FnOnce(&mut PageFtl, &mut Media, Waiter),
     ) {
         self.submit(data, media, MapOp::Program(program), submit);
     }
@@ -206,15 +208,15 @@ impl MapCache {
         data: &mut PageFtl,
         media: &mut Media,
         op: MapOp,
-        submit: impl FnOnce(&mut PageFtl, &mut Media, Owner),
+        submit: impl FnOnce(&mut PageFtl, &mut Media, Waiter),
     ) {
         if media.flash.timed() {
             let op = self.ops.insert(op);
             self.in_flight += 1;
-            return submit(data, media, Owner::Map(op));
+            return submit(data, media, Waiter::Map(op));
         }
         let failed = media.wakes.failed.len();
-        submit(data, media, Owner::None);
+        submit(data, media, Waiter::None);
         let whole = media.wakes.failed.len() == failed;
         self.ended(data, media, op, whole);
     }
@@ -404,7 +406,7 @@ impl MapCache {
         data: &mut PageFtl,
         media: &mut Media,
         place: Place,
-        owner: Owner,
+        owner: Waiter,
     ) -> Option<bool> {
         let first = media.unit_at(place);
         let current = UnitId::each(first..first + media.units_per_page).filter(|unit| data.is_current(*unit));

@@ -17,7 +17,7 @@ use super::state::Base;
 use super::{MapCache, MapOp};
 use crate::block_pool::{BlockKind, BlockState};
 use crate::ftl::page::PageFtl;
-use crate::media::Media;
+use crate::media::{Media, MetadataToken};
 use crate::seeded::{Bug, seeded};
 
 /// Flushes in flight.
@@ -30,6 +30,8 @@ pub(super) struct Flush {
     pub(super) trimmed: Vec<u32>,
     /// How many these are.
     pub(super) unsaved: u32,
+    /// A token for each page whose trims were asked for, and that is in no program yet.
+    pub(super) promised: Vec<MetadataToken>,
     /// Pages to be programmed, in order.
     queue: VecDeque<u32>,
     /// Held pages that are settled now.
@@ -71,7 +73,7 @@ impl MapCache {
             assert!(state.dirty, "map page {page} has a trim, and is not dirty");
             state.promised = true;
             self.flush.unsaved -= 1;
-            media.metadata_in_flight += 1;
+            self.flush.promised.push(media.metadata.begin());
             count += 1;
             self.enqueue(page);
         }
@@ -172,7 +174,7 @@ impl MapCache {
 
     /// A page was read for a program of it.
     pub(super) fn base_is_read(&mut self, page: u32) {
-        assert_eq!(self.pages[page as usize].base, Base::Reading, "map page {page} was read, and nobody asked for it");
+        assert_eq!(self.pages[page as usize].base, Base::Reading, "map page {page} was read, and was not asked for");
         self.pages[page as usize].base = Base::Read;
         self.flush.queue.push_front(page);
     }

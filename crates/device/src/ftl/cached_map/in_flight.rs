@@ -15,7 +15,7 @@ impl MapCache {
                 MapOp::Program(program) => program.kind(),
             });
         });
-        if media.metadata_in_flight > 0 {
+        if !media.metadata.is_empty() {
             kinds.push("flush for trims");
         }
         if self.change.is_some() {

@@ -11,11 +11,10 @@
 use ssdlab_flash::{Lpn, UnitId};
 
 use crate::MapUser;
-use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 use super::{MapCache, MapOp};
 
@@ -48,7 +47,7 @@ impl MapCache {
         let mut behind_programs = Vec::new();
         while self.waiting.front().is_some_and(|line| self.may_begin(*line)) {
             let line = self.waiting.pop_front().expect("a line waits");
-            assert!(self.lines[line as usize].loading, "line {line} of the map waits, and nobody wants it");
+            assert!(self.lines[line as usize].loading, "line {line} of the map waits, and is not asked for");
             if self.is_in_flight(data, media, self.shape.page_of_line(line)) {
                 behind_programs.push(line);
                 continue;
@@ -275,7 +274,7 @@ impl MapCache {
     /// Reads the page of a line that has a place.
     pub(super) fn read(&mut self, data: &mut PageFtl, media: &mut Media, line: u32) {
         let page = self.shape.page_of_line(line);
-        assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody wants it");
+        assert!(self.lines[line as usize].loading, "line {line} of the map is read, and is not asked for");
         if self.is_in_flight(data, media, page) {
             // Collection moves it.
             self.placed.push_back(line);
@@ -288,7 +287,7 @@ impl MapCache {
         let Some(unit) = self.unit_of_page(data, page) else {
             return self.loaded(data, media, line);
         };
-        assert!(self.lines[line as usize].loading, "line {line} of the map is read, and nobody asked for it");
+        assert!(self.lines[line as usize].loading, "line {line} of the map is read, and was not asked for");
         self.counters.of(self.lines[line as usize].loaded_for).loads += 1;
         let waited_for = self.jobs.waits_for(line, |waiter| !matches!(waiter, Waiter::Gc(_) | Waiter::Log));
         if self.read_page(media, unit, waited_for, MapOp::Load { line }) {
@@ -313,7 +312,7 @@ impl MapCache {
         assert!(media.flash.is_written(place.block, place.page), "a map page is read at {place:?}, not written");
         let op = self.ops.insert(op);
         self.in_flight += 1;
-        media.read_map(place, self.shape.page_bytes, waited_for, Owner::Map(op));
+        media.read_map(place, self.shape.page_bytes, waited_for, Waiter::Map(op));
         true
     }
 

@@ -15,9 +15,9 @@ use ssdlab_flash::{BlockId, Lpn, UnitId};
 
 use super::MapCache;
 use super::geometry::ENTRY_BYTES;
-use crate::ftl::Waiter;
 use crate::ftl::page::PageFtl;
 use crate::media::Media;
+use crate::waiter::Waiter;
 use crate::{Check, MapUser};
 
 /// Bytes of an entry: the logical unit and the physical one.

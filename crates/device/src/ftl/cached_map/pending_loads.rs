@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::ftl::Waiter;
 use crate::slots::Slots;
+use crate::waiter::Waiter;
 
 /// Lines that are asked for together.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Requests for lines: a command or a job asks for those that it needs, and has them pinned until it uses them.
 
-use super::super::Waiter;
 use super::super::page::PageFtl;
 use super::MapCache;
 use crate::media::Media;
+use crate::waiter::Waiter;
 
 impl MapCache {
     /// Whether all `lines` are cached, for [`super::CachedMap::request`]. They stay so until the next call; if they are
@@ -64,7 +64,7 @@ impl MapCache {
         if job.granted {
             for line in job.lines {
                 let pins = &mut self.lines[line as usize].pins;
-                assert!(*pins > 0, "line {line} of the map is let go of, and nobody keeps it");
+                assert!(*pins > 0, "line {line} of the map is released, and is not pinned");
                 *pins -= 1;
             }
         }

@@ -17,7 +17,7 @@ use crate::ftl::NoSpace;
 use crate::ftl::whole_pages::{self, Page};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Why a logical block is merged.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ impl LogBlockFtl {
                 media,
                 &Page { place, lpn, source, pins: &left, ..Page::OF_OWN_BLOCK },
                 Cause::Merge,
-                Owner::None,
+                Waiter::None,
             );
             self.set_page(media, lpn, media.ppn_at(place));
             self.logs.give_page(number, lpn);
@@ -183,7 +183,7 @@ impl LogBlockFtl {
                 media,
                 &Page { place, lpn, source, pins, ..Page::OF_OWN_BLOCK },
                 why.cause,
-                Owner::None,
+                Waiter::None,
             );
             self.displaced.remove(&lpn);
             media.pool.add_valid(target);
@@ -298,7 +298,7 @@ impl LogBlockFtl {
             let place = Place { block, page: 0 };
             media.flash.oob.put_record(media.unit_at(place), header.words());
             let page = Page { place, pins: left, ..Page::OF_OWN_BLOCK };
-            whole_pages::program(media, &page, NONE, Cause::Metadata, Owner::None);
+            whole_pages::program(media, &page, NONE, Cause::Metadata, Waiter::None);
             if media.flash.timed() || media.flash.blocks.readable(media.ppn_at(place)) {
                 return Ok(block);
             }

@@ -46,7 +46,7 @@ use crate::ftl::{
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError};
 
 /// Which log block a write goes to.
@@ -269,7 +269,7 @@ impl LogBlockFtl {
     }
 
     /// Programs the next page of a data block.
-    fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
+    fn append(&mut self, media: &mut Media, unit: &UnitWrite<'_>, cause: Cause, owner: Waiter) {
         let (logical, offset) = self.split(unit.lpn);
         let DataBlock { block, pages } = self.data_blocks[logical as usize];
         assert!(!self.is_mapped(unit.lpn), "LPN {} holds data, and is appended", unit.lpn);
@@ -288,7 +288,7 @@ impl LogBlockFtl {
     }
 
     /// Programs the next page of a log block.
-    fn log(&mut self, media: &mut Media, number: LogNumber, unit: &UnitWrite<'_>, cause: Cause, owner: Owner) {
+    fn log(&mut self, media: &mut Media, number: LogNumber, unit: &UnitWrite<'_>, cause: Cause, owner: Waiter) {
         let block = self.logs[number].block;
         let pages = self.logs[number].lpns.len() as u32 + 1;
         assert!(pages <= self.data_pages, "log block {block} has {pages} pages of {}", self.data_pages);
@@ -369,7 +369,7 @@ impl Ftl for LogBlockFtl {
         units: &[UnitWrite<'_>],
         _: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let [unit] = units else { unreachable!("{} units in a page of one", units.len()) };
         loop {
@@ -435,7 +435,7 @@ impl Ftl for LogBlockFtl {
         trimmed
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, _: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, _: Waiter) -> Result<u32, NoSpace> {
         let mut started = 0;
         while let Some(logical) = self.trimmed.first() {
             let why = Why { for_host: to == TrimTarget::Host, is_copy: false, cause: Cause::Merge };
@@ -453,7 +453,7 @@ impl Ftl for LogBlockFtl {
         self.data_pages
     }
 
-    fn relocate(&mut self, media: &mut Media, victim: u32, cursor: u32, _: u32, cause: Cause, _: Owner) -> Relocated {
+    fn relocate(&mut self, media: &mut Media, victim: u32, cursor: u32, _: u32, cause: Cause, _: Waiter) -> Relocated {
         let block = BlockId(victim);
         let why = Why { cause, for_host: false, is_copy: true };
         let mut logicals = self.logicals_in(media, block).into_iter();
@@ -469,7 +469,7 @@ impl Ftl for LogBlockFtl {
         Relocated { cursor: if stuck { cursor } else { media.units_per_superblock() }, started: 0, stuck }
     }
 
-    fn rewrite(&mut self, media: &mut Media, place: Place, _: Frontier, _: Cause, _: Owner) -> Result<bool, NoSpace> {
+    fn rewrite(&mut self, media: &mut Media, place: Place, _: Frontier, _: Cause, _: Waiter) -> Result<bool, NoSpace> {
         let lpn = media.flash.oob.lpn(media.unit_at(place));
         let is_current = place.page > 0
             && lpn.0 < self.user_units

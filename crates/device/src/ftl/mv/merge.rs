@@ -6,7 +6,7 @@ use super::MvFtl;
 use super::write::Writing;
 use crate::media::{Frontier, Media};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 impl MvFtl {
     /// Reads all versions of a logical page and programs a full page. `own` is a block whose pages are read for a cause of
@@ -26,7 +26,7 @@ impl MvFtl {
     }
 
     /// Merges a few chains in the background, as many as `limit`, while there are pages for it.
-    pub(super) fn merge_some(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
+    pub(super) fn merge_some(&mut self, media: &mut Media, limit: u32, owner: Waiter) -> u32 {
         let frontier = Frontier::Host(0);
         let mut started = 0;
         while started < limit {

@@ -47,7 +47,7 @@ use super::{
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, Superblock};
 use counters::Counters;
 use keys::{VersionMasks, Versions};
@@ -230,7 +230,7 @@ impl Ftl for MvFtl {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let [unit] = units else { unreachable!("a logical page has a page of its own") };
         self.write_one(media, unit, stream, cause, owner)
@@ -266,7 +266,7 @@ impl Ftl for MvFtl {
         self.trim_units(media, first, end)
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace> {
         self.save_records(media, to, owner)
     }
 
@@ -285,7 +285,7 @@ impl Ftl for MvFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         self.relocate_pages(media, victim, cursor, limit, cause, owner)
     }
@@ -296,7 +296,7 @@ impl Ftl for MvFtl {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         self.rewrite_page(media, place, frontier, cause, owner)
     }
@@ -393,7 +393,7 @@ impl Compacts for MvFtl {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         self.compact(media, units, stream, cause, owner)
     }
@@ -408,7 +408,7 @@ impl IdleWork for MvFtl {
         self.light_load.into()
     }
 
-    fn work(&mut self, media: &mut Media, limit: u32, owner: Owner) -> u32 {
+    fn work(&mut self, media: &mut Media, limit: u32, owner: Waiter) -> u32 {
         self.merge_some(media, limit, owner)
     }
 }

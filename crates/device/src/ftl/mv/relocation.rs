@@ -13,7 +13,7 @@ use super::write::{Writing, program};
 use crate::ftl::bit_fields::next_set;
 use crate::ftl::{NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 impl MvFtl {
     pub(super) fn relocate_pages(
@@ -23,7 +23,7 @@ impl MvFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         let group = media.pool.group_of(victim);
         let mut cursor = cursor;
@@ -105,7 +105,7 @@ impl MvFtl {
         }
         if !copyback && readable {
             if media.flash.timed() {
-                sources.after.push(media.read(from, media.unit_bytes, write.cause, Owner::None));
+                sources.after.push(media.read(from, media.unit_bytes, write.cause, Waiter::None));
                 // What a record says is in RAM as well.
                 sources.taken.extend((!is_record).then_some(ppn.sole_unit()));
             } else if media.read_now(from, write.cause) && !is_record {
@@ -176,7 +176,7 @@ impl MvFtl {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         let ppn = media.ppn_at(place);
         if !self.is_valid(ppn) {

@@ -10,7 +10,7 @@ use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{NoSpace, TrimTarget};
 use crate::media::{Frontier, Media};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 impl DurableTrims for MvFtl {
     fn trims(&self) -> &TrimState {
@@ -49,7 +49,7 @@ impl DurableTrims for MvFtl {
         lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let (place, frontier) = match to {
             TrimTarget::Host => {

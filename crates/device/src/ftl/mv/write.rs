@@ -13,7 +13,7 @@ use super::map::Room;
 use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::{Compaction, NoSpace, UnitWrite};
 use crate::media::{Frontier, Media, Place, Programming};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Who writes a page, and where to.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) struct Writing {
     pub(super) place: Place,
     pub(super) frontier: Frontier,
     pub(super) cause: Cause,
-    pub(super) owner: Owner,
+    pub(super) owner: Waiter,
 }
 
 /// What a partial write comes to.
@@ -41,7 +41,7 @@ impl MvFtl {
         unit: &UnitWrite<'_>,
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
         if unit.mask != self.full_mask && self.map.is_mapped(unit.lpn) {
@@ -91,7 +91,7 @@ impl MvFtl {
         unit: &UnitWrite<'_>,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let chain = self.map.chain(unit.lpn);
         let (parts, why) = match self.plan(media, unit, &chain) {
@@ -253,7 +253,7 @@ impl MvFtl {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         assert!(units.len() > 1, "{} partial units are compacted", units.len());
         assert!(units.iter().all(|unit| unit.mask != 0), "a unit of no sectors is compacted: {units:?}");

@@ -12,7 +12,7 @@ use crate::DriveConfig;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{MAX_UNITS, UnitWrite};
 use crate::media::{Frontier, Media, Place};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// Words that take `units` units from `lpn` on.
 pub(in crate::ftl) struct Words {
@@ -66,7 +66,7 @@ impl PageFtl {
         place: Place,
         all: Vec<Words>,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) {
         let sector_data = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.sector_data_bytes()];
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
@@ -93,7 +93,7 @@ impl PageFtl {
         place: Place,
         units: &[UnitWrite<'_>],
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) {
         let whole = units.iter().all(|unit| unit.mask == self.full_mask || unit.mask == 0);
         assert!(whole, "a unit of the log is written in part at {place:?}");
@@ -123,7 +123,7 @@ impl PageFtl {
         media: &mut Media,
         sources: &[UnitId],
         place: Place,
-        owner: Owner,
+        owner: Waiter,
         from_ram: bool,
     ) {
         let how = Move { cause: Cause::Mapping, frontier: Frontier::Map, owner, from_ram };

@@ -28,7 +28,7 @@ use crate::ftl::{
 use crate::media::{Frontier, Media, Place, Programming, Source};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, Superblock};
 
 /// A map entry of a unit that holds nothing.
@@ -153,7 +153,7 @@ impl PageFtl {
         lpn: Lpn,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) {
         let unit = media.unit_at(place);
         media.flash.oob.number_write(unit);
@@ -174,7 +174,7 @@ impl PageFtl {
         units: &[UnitWrite<'_>],
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) {
         let most = self.units_per_page as usize;
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
@@ -189,7 +189,8 @@ impl PageFtl {
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn.index());
             let mut source = UnitId::NONE;
-            self.keep_sector_data(media, write, unit, current);
+            let old = if seeded(Bug::OldSectorsDropped) { UNMAPPED } else { current };
+            media.store_over(unit, old, write.mask, write.sector_data);
             media.flash.oob.number_write(unit);
             if write.mask == 0 && frontier != Frontier::Log {
                 // The host did not write it now.
@@ -236,34 +237,6 @@ impl PageFtl {
             },
         );
     }
-
-    fn keep_sector_data(&self, media: &mut Media, write: &UnitWrite<'_>, unit: UnitId, old: UnitId) {
-        let per_sector = media.flash.store.sector_data_bytes();
-        if per_sector == 0 {
-            return;
-        }
-        if write.mask == self.full_mask {
-            media.flash.store.write(unit, write.sector_data);
-            return;
-        }
-        let mut sector_data = vec![0; media.flash.store.unit_data_bytes()];
-        if old != UNMAPPED && !seeded(Bug::OldSectorsDropped) && !media.flash.store.read(old, 0, &mut sector_data) {
-            media.flash.oob.poison(unit);
-        }
-        for sector in 0..sector_data.len() / per_sector {
-            if write.mask >> sector & 1 != 0 {
-                let range = sector * per_sector..(sector + 1) * per_sector;
-                sector_data[range.clone()].copy_from_slice(&write.sector_data[range]);
-            }
-        }
-        debug_assert!(
-            write.mask == 0 || sector_data.len() == write.sector_data.len(),
-            "a write to unit {} brings {} bytes, not those of all sectors",
-            write.lpn,
-            write.sector_data.len()
-        );
-        media.flash.store.write(unit, &sector_data);
-    }
 }
 
 impl Ftl for PageFtl {
@@ -273,7 +246,7 @@ impl Ftl for PageFtl {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let frontier = Frontier::Host(stream);
         let group = self.allocator.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
@@ -336,7 +309,7 @@ impl Ftl for PageFtl {
         self.trim_units(media, first, end)
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace> {
         self.save_records(media, to, owner)
     }
 
@@ -355,7 +328,7 @@ impl Ftl for PageFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         self.relocate_units(media, victim, cursor, limit, cause, owner)
     }
@@ -366,7 +339,7 @@ impl Ftl for PageFtl {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         self.rewrite_page(media, place, frontier, cause, owner)
     }

@@ -10,7 +10,7 @@ use super::PageFtl;
 use crate::ftl::Relocated;
 use crate::ftl::bit_fields::{clear_bits, set_bits};
 use crate::media::{Frontier, Media, Place, Programming};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 impl PageFtl {
     pub(super) fn relocate_pages(
@@ -20,7 +20,7 @@ impl PageFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         let pages = media.pages_per_block();
         let first = media.unit_at(Place { block: BlockId(victim), page: 0 });
@@ -103,7 +103,7 @@ impl PageFtl {
         target: Place,
         run: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> UnitId {
         const RUN: usize = 8;
         debug_assert!(run as usize <= RUN, "a job has few relocations in flight");
@@ -120,7 +120,7 @@ impl PageFtl {
             let source = self.next_valid(at, end).expect("the victim has as many valid pages");
             *lpn = media.flash.oob.lpn(source);
             let place = Place { block: BlockId(victim), page: source - first };
-            *read = media.read(place, bytes, cause, Owner::None);
+            *read = media.read(place, bytes, cause, Waiter::None);
             if keeps_contents {
                 self.copy_unit(media, source, to + index as u32);
             }

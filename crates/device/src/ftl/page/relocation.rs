@@ -8,14 +8,14 @@ use crate::ftl::bit_fields::next_set;
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 /// How units are moved.
 #[derive(Clone, Copy)]
 pub(super) struct Move {
     pub(super) cause: Cause,
     pub(super) frontier: Frontier,
-    pub(super) owner: Owner,
+    pub(super) owner: Waiter,
     /// The controller still holds the data: nothing is read.
     pub(super) from_ram: bool,
 }
@@ -34,7 +34,7 @@ impl PageFtl {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         debug_assert!(cursor <= media.units_per_superblock(), "relocation of {victim} begins at unit {cursor}");
         debug_assert!(
@@ -89,7 +89,7 @@ impl PageFtl {
 
     /// Fills one page of the relocation frontier with valid units of `victim` from `cursor` on; returns where to go on.
     #[inline]
-    fn move_page_of_units(&mut self, media: &mut Media, victim: u32, cursor: u32, cause: Cause, owner: Owner) -> u32 {
+    fn move_page_of_units(&mut self, media: &mut Media, victim: u32, cursor: u32, cause: Cause, owner: Waiter) -> u32 {
         let mut sources: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
         let mut at = cursor;
         if seeded(Bug::SupersededMoved) {
@@ -177,7 +177,7 @@ impl PageFtl {
                     // Only what is moved crosses the channel.
                     let page_units = sources[index..].iter().take_while(|other| media.page_of(**other) == page).count();
                     let bytes = page_units as u32 * media.unit_bytes;
-                    after.push(media.read(from, bytes, cause, Owner::None));
+                    after.push(media.read(from, bytes, cause, Waiter::None));
                 } else {
                     read_failed = media.read_now(from, cause);
                 }
@@ -222,7 +222,7 @@ impl PageFtl {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         let first = media.unit_at(place);
         let mut sources: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();

@@ -7,7 +7,7 @@ use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{NoSpace, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 
 impl DurableTrims for PageFtl {
     fn trims(&self) -> &TrimState {
@@ -42,7 +42,7 @@ impl DurableTrims for PageFtl {
         lpn: Lpn,
         words: Box<[u64]>,
         to: TrimTarget,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         let sector_data = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.sector_data_bytes()];
         let unit = UnitWrite { lpn, mask: self.full_mask, sector_data: &sector_data };

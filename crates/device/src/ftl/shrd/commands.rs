@@ -13,9 +13,10 @@ use ssdlab_flash::Lpn;
 use super::Shrd;
 use super::remap_jobs::Work;
 use crate::Status;
-use crate::ftl::{CannotYet, Commands, Outcome, SetCommand, Waiter};
+use crate::ftl::{CannotYet, Commands, Outcome, SetCommand};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
+use crate::waiter::Waiter;
 
 /// What a vendor command stands for.
 fn plain(opcode: Opcode) -> Opcode {

@@ -36,13 +36,12 @@ use self::rwlb::Rwlb;
 use super::demand_paged::DemandFtl;
 use super::{
     CachedMap, Commands, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
-    Waiter,
 };
 use crate::block_pool::BlockKind;
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
-use crate::token::Owner;
+use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError, MapCacheStats};
 
 /// The design as a description names it.
@@ -109,7 +108,7 @@ impl Shrd {
         media: &mut Media,
         units: &[UnitWrite<'_>],
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         assert!(units.iter().all(|unit| self.rwlb.is_tlpn(unit.lpn)), "a page of the log has a unit of the user");
         let group = self.rwlb.choose_group(media).ok_or(NoSpace)?;
@@ -261,7 +260,7 @@ impl Ftl for Shrd {
         units: &[UnitWrite<'_>],
         stream: u16,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<(), NoSpace> {
         if self.rwlb.is_tlpn(units[0].lpn) {
             return self.write_log(media, units, cause, owner);
@@ -311,7 +310,7 @@ impl Ftl for Shrd {
         count
     }
 
-    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Owner) -> Result<u32, NoSpace> {
+    fn save_trims(&mut self, media: &mut Media, to: TrimTarget, owner: Waiter) -> Result<u32, NoSpace> {
         self.base.save_trims(media, to, owner)
     }
 
@@ -330,7 +329,7 @@ impl Ftl for Shrd {
         cursor: u32,
         limit: u32,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Relocated {
         let is_log = media.pool.kind(victim) == BlockKind::Log;
         let moved = self.base.relocate(media, victim, cursor, limit, cause, owner);
@@ -348,7 +347,7 @@ impl Ftl for Shrd {
         place: Place,
         frontier: Frontier,
         cause: Cause,
-        owner: Owner,
+        owner: Waiter,
     ) -> Result<bool, NoSpace> {
         let is_log = media.pool.kind_of(place.block) == BlockKind::Log;
         let written = self.base.rewrite(media, place, frontier, cause, owner);

@@ -7,9 +7,10 @@ use ssdlab_flash::{Lpn, Origin, UnitId};
 
 use super::Shrd;
 use super::rwlb::Rwlb;
-use crate::ftl::{CachedMap, CannotYet, Outcome, Waiter};
+use crate::ftl::{CachedMap, CannotYet, Outcome};
 use crate::media::Media;
 use crate::seeded::{Bug, seeded};
+use crate::waiter::Waiter;
 use crate::{MapUser, Status};
 
 /// Steps whose map pages are loaded ahead.
