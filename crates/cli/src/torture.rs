@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use ssdlab_base::{closest, grouped, parse_duration, read_text};
 use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
+use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::files::{FileScope, ShortSequences};
 use ssdlab_torture::stacks::{Stack, StackScope};
@@ -74,6 +75,8 @@ fn has_hosts(args: &Torture) -> bool {
 
 /// What file systems are drawn from, as the command line says.
 fn file_scope(args: &Torture, kind: &str) -> Result<FileScope, Failure> {
+    let known = FileSystemKind::of_name(kind).map_err(|error| Failure::input(format!("--fs: {error}")))?;
+    known.read_overrides(&args.fs_set, "--fs-set").map_err(Failure::input)?;
     let mut keys = String::new();
     for assignment in &args.fs_set {
         let Some((key, value)) = assignment.split_once('=') else {
@@ -180,7 +183,7 @@ fn nothing_found(args: &Torture, totals: &Totals, wall: Duration) -> Result<Exit
     } else {
         stdout::print(|to| {
             to.write_all(table(args, totals, wall).as_bytes())?;
-            if interrupted { writeln!(to, "interrupted: nothing was found so far") } else { Ok(()) }
+            writeln!(to, "{}", if interrupted { "interrupted: nothing was found so far" } else { "nothing found" })
         })?;
     }
     Ok(if interrupted { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -432,9 +435,10 @@ fn table(args: &Torture, totals: &Totals, wall: Duration) -> String {
     let mut rows = vec![
         row("seeds", count(totals.cases)),
         row("commands", count(totals.commands)),
-        row("power cuts", count(totals.cuts)),
+        row(if has_hosts(args) { "cuts and crashes" } else { "power cuts" }, count(totals.cuts)),
     ];
     if args.fs.is_some() {
+        // What none of these names was interrupted in calls, write-out, or nothing.
         rows.extend(totals.cuts_by_work.iter().map(|(work, cuts)| row(&format!("  in {work}"), count(*cuts))));
     } else if !layered(args) {
         rows.extend([
@@ -470,7 +474,8 @@ fn table(args: &Torture, totals: &Totals, wall: Duration) -> String {
         text += &format!("crashes of the host {host}, cuts of one drive {drive}, cuts of everything {all}\n");
     }
     if totals.not_back > 0 && args.fs.is_some() {
-        text += &format!("file systems that did not come back, because media lost metadata: {}\n", totals.not_back);
+        text +=
+            &format!("mounts refused because faults of the chips destroyed metadata (allowed): {}\n", totals.not_back);
     } else if totals.not_back > 0 {
         text += &format!(
             "stacks that did not come back, because a layer could not read its records: {}\n",

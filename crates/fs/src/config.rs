@@ -51,13 +51,14 @@ pub const KEYS: &[Key] = &[
         "over_provisioning",
         Kind::Percent(1),
         KeyDefault::number(5),
-        "Space that files cannot have, in percent of the segments for data and nodes (AMF, section 5.2). When made.",
+        "Space that files cannot have, in percent of the segments for data and nodes (AMF, section 5.2); at least 12 segments more than \
+         there are logs. When made.",
     ),
     Key::new(
         "map_factor",
         Kind::Count { unit: "times", least: 2, most: 64 },
         KeyDefault::number(4),
-        "Segments of the inode map, in multiples of its size (AMF, section 3.3). When made.",
+        "Segments of the inode map, in multiples of its size (AMF, section 3.3); at least 4 segments. When made.",
     ),
     Key::new(
         "cache",
@@ -172,8 +173,14 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
 /// A value is not what its key allows.
 pub fn read(keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionError> {
     let time = |key| keys.number(key).map(Nanos);
+    let logs = keys.count("logs")?;
+    if let Some(given) = keys.get("logs")
+        && !matches!(logs, 2 | 4 | 6)
+    {
+        return Err(given.expected("2, 4 or 6 logs"));
+    }
     let make = MakeOptions {
-        logs: keys.count("logs")?,
+        logs,
         over_provisioning: keys.count("over_provisioning")?,
         map_factor: keys.count("map_factor")?,
         seed: 0,

@@ -35,7 +35,13 @@ impl Reader {
         self.below.report().map_err(|status| match status {
             Status::Unsupported => {
                 let identity = self.below.device().identify();
-                MountError::NoSegments { found: format!("{} of the design {}", identity.name, identity.design) }
+                let hidden = self.below.device().parts().iter().any(|part| part.drive.segments().is_some());
+                let found = if hidden {
+                    format!("layers that hide the segments of {}", identity.name)
+                } else {
+                    format!("{} of the design {}", identity.name, identity.design)
+                };
+                MountError::NoSegments { found }
             }
             status => MountError::DeviceFailed(status),
         })

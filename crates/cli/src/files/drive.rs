@@ -18,7 +18,13 @@ use crate::{interrupt, progress, shipped};
 /// Runs a personality or jobs on the drive `device`.
 pub(super) fn run_on(args: &Files, work: FilesWork<'_>, device: &str) -> Result<ExitCode, Failure> {
     refuse_directory_options(args)?;
-    let Some(fs) = &args.fs else { return Err(Failure::input("found no --fs, expected a kind of file system")) };
+    let Some(fs) = &args.fs else {
+        let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        return Err(Failure::input(format!(
+            "--device without --fs, expected a kind of file system: {}",
+            kinds.join(", ")
+        )));
+    };
     let kind = FileSystemKind::of_name(fs).map_err(|error| {
         let kinds: Vec<String> = KINDS.iter().map(|kind| format!("{}: {}", kind.name, kind.summary)).collect();
         Failure::input(format!("--fs: {error}")).hint(kinds.join("; "))
@@ -54,11 +60,12 @@ pub(super) fn run_on(args: &Files, work: FilesWork<'_>, device: &str) -> Result<
         check: !args.no_check,
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
-    let memory = run.memory().map_err(|error| refused(error, &description, device))?;
+    let is_jobs = matches!(run.work, FilesWork::Jobs(..));
+    let memory = run.memory().map_err(|error| refused(error, &description, device, is_jobs))?;
     allowed(args.memory.as_deref())?.check_run(&[(&dut.config, memory)])?;
     let progress = progress::shown(args.quiet || args.json)?;
     let control = Control::new(interrupt::listen()?, &*progress);
-    let result = run_files(&run, &control).map_err(|error| refused(error, &description, device))?;
+    let result = run_files(&run, &control).map_err(|error| refused(error, &description, device, is_jobs))?;
     let status = finish(args, staging, &result.run, &result, &result.to_string())?;
     Ok(if result.checks_held() { status } else { ExitCode::FAILURE })
 }
@@ -75,7 +82,7 @@ fn refuse_directory_options(args: &Files) -> Result<(), Failure> {
 }
 
 /// Why a run cannot be made, with a hint.
-fn refused(error: FilesError, description: &Description, device: &str) -> Failure {
+fn refused(error: FilesError, description: &Description, device: &str, is_jobs: bool) -> Failure {
     match &error {
         FilesError::Run(RunError::Drive { source, .. }) => Failure::input(description.place(source)),
         FilesError::Make { source: MakeError::NoSegments { .. }, .. } => Failure::input(&error).hint(
@@ -83,11 +90,14 @@ fn refused(error: FilesError, description: &Description, device: &str) -> Failur
         ),
         FilesError::Make { source: MakeError::TooSmall { least, .. }, .. } => Failure::input(&error).hint(format!(
             "take a drive with {least} segments: more blocks a plane (--device-set flash.blocks_per_plane=...) with a larger \
-             capacity.user, or fewer logs (--fs-set logs=2)"
+             capacity.user; with 2 logs (--fs-set logs=2) 4 segments less than with 6 are enough"
         )),
         FilesError::Make { .. } => Failure::input(&error).hint(format!("`ssdlab devices {device}` shows the drive")),
-        FilesError::Prepare { source: PrepareError::TooSmall { .. }, .. } => Failure::input(&error)
-            .hint("for example --set files=1000; `ssdlab files --list` shows the personalities"),
+        FilesError::Prepare { source: PrepareError::TooSmall { .. }, .. } => Failure::input(&error).hint(if is_jobs {
+            "a smaller size=, or fewer numjobs="
+        } else {
+            "a smaller --set files=..., or a larger drive; `ssdlab files --list` shows the personalities"
+        }),
         FilesError::Prepare { .. } | FilesError::Call { .. } | FilesError::Silent { .. } | FilesError::Mount { .. } => {
             Failure::work(&error)
         }

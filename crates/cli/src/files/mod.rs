@@ -69,39 +69,39 @@ pub(crate) struct Files {
     device: Option<String>,
 
     /// Override a key of the drive's description
-    #[arg(long, value_name = "KEY=VALUE", requires = "device")]
+    #[arg(long, value_name = "KEY=VALUE")]
     device_set: Vec<String>,
 
     /// Put the layers of a host description (docs/host.md) between the drive and the file system
-    #[arg(long, value_name = "FILE", requires = "device")]
+    #[arg(long, value_name = "FILE")]
     host: Option<PathBuf>,
 
     /// The kind of file system that is made on the drive: alfs (docs/file-systems.md)
-    #[arg(long, value_name = "KIND", requires = "device")]
+    #[arg(long, value_name = "KIND")]
     fs: Option<String>,
 
     /// Override a key of the file system, e.g. cache=64m or logs=2
-    #[arg(long, value_name = "KEY=VALUE", requires = "fs")]
+    #[arg(long, value_name = "KEY=VALUE")]
     fs_set: Vec<String>,
 
     /// Override the host's time: call=TIME for each call, copy=TIME for each 4 KiB that it copies
-    #[arg(long, value_name = "KEY=VALUE", requires = "fs")]
+    #[arg(long, value_name = "KEY=VALUE")]
     host_time: Vec<String>,
 
     /// Drop the file system's caches between making the files and the run
-    #[arg(long, requires = "fs")]
+    #[arg(long)]
     cold: bool,
 
     /// Compare every read with a model, and the whole tree at the end; the drive then keeps a stamp for each sector
-    #[arg(long, requires = "fs")]
+    #[arg(long)]
     verify: bool,
 
     /// Do not walk the drive at the end of the run to look for contradictions of the file system
-    #[arg(long, requires = "fs")]
+    #[arg(long)]
     no_check: bool,
 
     /// Memory for the run, such as 8g; by default three quarters of what is available
-    #[arg(long, value_name = "SIZE", requires = "device")]
+    #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 
     /// Override a parameter, e.g. files=1000 or mean_size=16k; paper=NAME takes a paper's
@@ -158,6 +158,9 @@ pub(crate) fn files(args: &Files) -> Result<ExitCode, Failure> {
     if args.list {
         return list(args);
     }
+    if args.device.is_none() {
+        refuse_drive_options(args)?;
+    }
     if let (Some(path), Some(device)) = (&args.jobs, &args.device) {
         let jobs = FioJob::parse_file(path, &variables(&args.env)?).map_err(Failure::input)?;
         return drive::run_on(args, FilesWork::Jobs(&jobs, &path.display().to_string()), device);
@@ -168,6 +171,27 @@ pub(crate) fn files(args: &Files) -> Result<ExitCode, Failure> {
         (Some(dir), _) => directory::run_in(args, &personality, dir),
         (None, Some(device)) => drive::run_on(args, FilesWork::Personality(&personality), device),
         (None, None) => Err(Failure::input("found neither --dir nor --device, expected one of them")),
+    }
+}
+
+/// Options of a simulated drive make no sense in a directory.
+fn refuse_drive_options(args: &Files) -> Result<(), Failure> {
+    let options = [
+        ("--fs", args.fs.is_some()),
+        ("--fs-set", !args.fs_set.is_empty()),
+        ("--device-set", !args.device_set.is_empty()),
+        ("--host", args.host.is_some()),
+        ("--host-time", !args.host_time.is_empty()),
+        ("--cold", args.cold),
+        ("--verify", args.verify),
+        ("--no-check", args.no_check),
+        ("--memory", args.memory.is_some()),
+    ];
+    match options.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::input(format!(
+            "{option} is for --device: in a directory, files are on the file system that is mounted there"
+        ))),
+        None => Ok(()),
     }
 }
 

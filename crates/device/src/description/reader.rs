@@ -380,6 +380,7 @@ impl<'t> Field<'t> {
         }
         Err(self.expected(&match least {
             0 => format!("a multiple of {step} bytes of at most {most} bytes"),
+            _ if most == u64::MAX => format!("a multiple of {step} bytes, at least {least}"),
             _ => format!("a multiple of {step} bytes from {least} to {most}"),
         }))
     }

@@ -3,7 +3,7 @@
 //! A check-point must not hold a size that is ahead of the data: after a crash the bytes between would be zeroes that no call wrote.
 //! So it holds the size as it was after some call, all of whose pages and those before are on the drive. [`File::durable_size`] finds it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Core;
 use crate::call::BLOCK_BYTES;
@@ -77,6 +77,8 @@ pub(crate) struct File {
     pub(crate) has_more: bool,
     /// Writes of pages up to this number were sent before the file became shorter, and the least size that it had since.
     shortened: (u32, u64),
+    /// By page and write: the size that a write goes with whose page was changed and sent again before it ended.
+    sent_again: BTreeMap<(u32, u32), u64>,
     pub(crate) read_ahead: ReadAhead,
 }
 
@@ -125,6 +127,16 @@ impl File {
     /// A page is sent while the size is `size`.
     pub(crate) fn sends(&mut self, size: u64) {
         self.sent = size;
+    }
+
+    /// A page is sent again whose write before goes with a size, and has not ended.
+    pub(crate) fn sends_again(&mut self, block: u32, before: u32, goes_with: u64) {
+        self.sent_again.insert((block, before), goes_with);
+    }
+
+    /// A write of a page has ended. The size that it goes with, if the page was sent again meanwhile.
+    pub(crate) fn write_ends(&mut self, block: u32, write: u32) -> Option<u64> {
+        self.sent_again.remove(&(block, write))
     }
 }
 

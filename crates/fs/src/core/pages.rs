@@ -142,17 +142,23 @@ impl Core {
         if self.logs.append(&mut self.space, log, owner, contents).is_none() {
             return false;
         }
+        let before = (page.writing, page.goes_with);
         (page.writing, page.goes_with) = (write, 0);
         entry.is_dirty = false;
         self.metrics.count(kind, 1);
         self.end_dirty(number, block, FileKind::File);
-        self.file_mut(number).sends(size);
+        let file = self.file_mut(number);
+        file.sends(size);
+        if let (1.., goes_with) = before {
+            file.sends_again(block, before.0, goes_with);
+        }
         self.writing_pages += 1;
         true
     }
 
     /// A write of a page has ended well.
     pub(crate) fn page_is_written(&mut self, number: u32, block: u32, write: u32, address: u32, size: u64) {
+        let sent_again = self.files.get_mut(&number).and_then(|file| file.write_ends(block, write));
         let file = self.files.get(&number);
         let Some(entry) = self.cache.entry_mut(Key::page(number, block)) else { return };
         let is_dirty = entry.is_dirty;
@@ -166,7 +172,7 @@ impl Core {
         if is_last {
             page.writing = 0;
         }
-        let size = if is_last { size.max(page.goes_with) } else { size };
+        let size = size.max(if is_last { page.goes_with } else { sent_again.unwrap_or(0) });
         page.covers = file.map_or(size, |file| file.covered(write, size));
         page.address = address;
         let (leaf, was_new) = (page.leaf, std::mem::take(&mut page.is_new));

@@ -22,7 +22,7 @@ impl fmt::Display for DeviceFilesResult {
         let (written, capacity) = (&fs.written_bytes, &fs.capacity);
         let share = |bytes: u64| percent(bytes as f64 / capacity.user_bytes.max(1) as f64);
         let used = format!(
-            "{} of {} at the begin, {} at the end",
+            "{} of {} at the start, {} at the end",
             share(capacity.used_bytes_before),
             format_size(capacity.user_bytes),
             share(capacity.used_bytes)
@@ -74,14 +74,27 @@ impl fmt::Display for DeviceFilesResult {
             text.push_str(&format!(", with {blocks:.1} TIMB blocks each"));
         }
         row(f, "check-points", text)?;
+        let calls = &fs.calls;
+        if calls.waited_for_write_out + calls.waited_for_room > 0 {
+            let text = format!(
+                "{} calls, since much was dirty; {}, since no segment was free",
+                grouped(calls.waited_for_write_out),
+                grouped(calls.waited_for_room)
+            );
+            row(f, "waited", text)?;
+        }
         let cache = &fs.cache;
-        let hits =
-            cache.hit_ratio.map_or(String::new(), |ratio| format!(" ({} of reads were in the cache)", percent(ratio)));
+        let hits = cache.hit_ratio.map_or(String::new(), |ratio| {
+            format!(" ({} of the blocks of reads were in the cache, read-ahead included)", percent(ratio))
+        });
         row(f, "read from the drive", format!("{}{hits}", format_size(fs.read_bytes)))?;
         let host = &fs.host_time;
         let text = format!("{} a call, {} for 4 KiB copied", Nanos(host.call_ns), Nanos(host.copy_ns));
         row(f, "host time", format!("{text}; {} in all", Nanos(host.total_ns)))?;
         row(f, "last sync", Nanos(fs.sync_ns).to_string())?;
+        let memory = &fs.memory;
+        let tables = memory.timb_bytes + memory.segment_bytes + memory.summary_bytes;
+        row(f, "memory", format!("{} of tables, {} of cache", format_size(tables), format_size(memory.cache_bytes)))?;
         for drive in &self.drives {
             let flash = &drive.flash;
             let text = format!(
