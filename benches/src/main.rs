@@ -6,6 +6,7 @@
 mod at_once;
 mod driver;
 mod files;
+mod layers;
 mod log_blocks;
 mod segments;
 
@@ -388,7 +389,7 @@ fn capture_figure() -> Figure {
 }
 
 /// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
-/// log-blocks, segments, driver, shrd, files, recovery, parsing, captures, torture.
+/// log-blocks, segments, driver, shrd, layers, files, recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|name| name == group);
@@ -417,6 +418,9 @@ fn main() {
     }
     if wanted("shrd") {
         figures.extend(driver::beside_dftl_figures());
+    }
+    if wanted("layers") {
+        figures.extend(layers::layer_figures());
     }
     if wanted("files") {
         figures.extend(files::file_figures());

@@ -155,6 +155,8 @@ def runs():
     yield run("footprint", "demo-slc", MIXED, precondition="footprint")
     yield run("verify/page", "demo-tlc", MIXED, "--verify", count=80000)
     yield run("verify/mvftl", "waflash-256g-8k", PARTIAL, "--verify", sets=["ftl.design=mvftl"])
+    yield run("host/buffered", "demo-tlc", MIXED, "--host", "examples/hosts/buffered.toml", count=20000)
+    yield run("host/direct", "demo-tlc", MIXED, "--host", "examples/hosts/direct.toml", count=20000)
     for trace in sorted(path.name for path in (ROOT / RECORDING).glob("*.csv.zst")):
         if "_direct" in trace:
             continue

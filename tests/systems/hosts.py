@@ -12,6 +12,20 @@ DEPTH = 3
 
 # Values of a layer's key that fit a small drive: of the random stream, the unit of the drive and its capacity.
 FITTING = {
+    "scheduler.requests": lambda r, unit, capacity: r.choice((1, 4, 128)),
+    "scheduler.segments": lambda r, unit, capacity: r.choice((1, 4, 128)),
+    "page-cache.ram": lambda r, unit, capacity: r.choice((65_536, 131_072, 1 << 20, 4 << 20)),
+    "page-cache.read_ahead": lambda r, unit, capacity: r.choice((0, 16_384, 131_072)),
+    "page-cache.write_size": lambda r, unit, capacity: r.choice((4096, 65_536, 524_288)),
+    "page-cache.dirty": lambda r, unit, capacity: f"{r.choice((10, 20, 60, 100))}%",
+    "page-cache.background": lambda r, unit, capacity: f"{r.choice((0, 5, 10))}%",
+    "page-cache.expire": lambda r, unit, capacity: r.choice(("0ms", "2ms", "30s")),
+    "page-cache.period": lambda r, unit, capacity: r.choice(("1ms", "5s")),
+    "page-cache.copy_time": lambda r, unit, capacity: r.choice(("1ns", "1us", "50us")),
+    "ata.timeout": lambda r, unit, capacity: r.choice(("5ms", "30s")),
+    "ata.retries": lambda r, unit, capacity: r.choice((0, 1, 5)),
+    "ata.error_time": lambda r, unit, capacity: r.choice(("0ms", "1ms")),
+    "ata.reset_time": lambda r, unit, capacity: r.choice(("0ms", "10ms", "150ms")),
     "stripe.chunk": lambda r, unit, capacity: (
         max(min(r.choice((512, 1024, 4096, 65_536)), capacity // 32 // 512 * 512), 512)
     ),
@@ -22,6 +36,9 @@ FITTING = {
     "append.over_provisioning": lambda r, unit, capacity: f"{r.choice((1, 7, 28, 100))}%",
     "shrd.list_commands": lambda r, unit, capacity: r.choice((0, 1, 1000)),
 }
+# Keys of a layer that only one word of another key lets stand, or that it does not.
+ORDERED = ("segments", "requests", "unplug_requests", "unplug_time")
+OF_DEADLINE = ("read_expire", "write_expire", "fifo_batch", "writes_starved")
 # Defaults that do not fit a small drive.
 LARGE_DEFAULTS = ("restoring.log", "stripe.chunk")
 
@@ -76,6 +93,10 @@ def layer(tables, seed, place, kind, below, unit, capacity):
         if r.chance(share) or name in LARGE_DEFAULTS:
             fitting = FITTING.get(name)
             keys[key.leaf] = fitting(r, unit, capacity) if fitting else key.value(r)
+    if kind.kind == "scheduler":
+        policy = keys.get("policy", "fifo")
+        unread = (ORDERED if policy == "fifo" else ()) + (OF_DEADLINE if policy != "deadline" else ())
+        keys = {key: value for key, value in keys.items() if key not in unread}
     node = {"keys": keys, "below": below}
     if below is None and kind.most > 1 and Stream(seed, place, "drives").chance(0.7):
         keys["drives"] = Stream(seed, place, "number").randint(kind.least, min(kind.most, 3))

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ssdlab_base::{format_size, parse_size};
 use ssdlab_device::{Drive, DriveConfig};
+use ssdlab_host::Host;
 use ssdlab_lab::Memory;
 use ssdlab_lab::memory::{BESIDES, Part};
 
@@ -78,10 +79,19 @@ impl Allowed {
         Err(Failure::input(sentence).hint(hints.into_iter().chain([more]).collect::<Vec<_>>().join("; ")))
     }
 
-    /// Refuses a served drive, whose contents are in its image; how many bytes it leaves.
-    pub(crate) fn check_served(&self, drives: &[DriveConfig]) -> Result<u64, Failure> {
+    /// Refuses a host with a layer that alone takes more, with the place in its description.
+    pub(crate) fn check_host(&self, host: &Host) -> Result<(), Failure> {
+        for (place, key, bytes) in host.memory() {
+            self.check(&format!("{place}: {key}: the layer"), bytes, vec![format!("a smaller {key} takes less")])?;
+        }
+        Ok(())
+    }
+
+    /// Refuses served drives and a host above them, whose contents are in images; how many bytes they leave.
+    pub(crate) fn check_served(&self, drives: &[DriveConfig], host: &Host) -> Result<u64, Failure> {
+        self.check_host(host)?;
         let bytes = |config: &DriveConfig| Drive::simulator_bytes_on_image(config);
-        let mut served = BESIDES;
+        let mut served = BESIDES.saturating_add(host.memory_bytes());
         for config in drives {
             served = served.saturating_add(bytes(config).map_err(Failure::input)?);
         }
@@ -144,6 +154,7 @@ fn named(part: Part) -> String {
         Part::Cache => "the cache of the file system".to_string(),
         Part::Metadata => "its metadata".to_string(),
         Part::Check => "the check at its end".to_string(),
+        Part::Layers => "the host's layers".to_string(),
     }
 }
 
@@ -159,6 +170,7 @@ fn less(part: Part, rest: u64) -> String {
         Part::Cache => "a smaller cache (--fs-set cache=...) takes less".to_string(),
         Part::Metadata => "fewer or smaller files take less".to_string(),
         Part::Check => format!("with --no-check it takes {rest}"),
+        Part::Layers => format!("without the host's layers it takes {rest}"),
     }
 }
 

@@ -161,6 +161,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
         };
         if repetition == 0 {
             let memory = experiment.memory().map_err(refused)?;
+            host.as_ref().map_or(Ok(()), |host| allowed.check_host(host))?;
             let configs = drives.iter().map(|dut| &dut.config);
             allowed.check_run(&configs.zip(memory).collect::<Vec<_>>())?;
         }

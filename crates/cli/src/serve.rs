@@ -204,7 +204,7 @@ impl Live {
             })?,
             None => {}
         }
-        let left = allowed(args.memory.as_deref())?.check_served(&drives)?;
+        let left = allowed(args.memory.as_deref())?.check_served(&drives, &host)?;
         if let Some(address) = args.prometheus.filter(|address| !address.ip().is_loopback() && !args.allow_remote) {
             let why = format!(
                 "--prometheus {address}: it can be reached from other machines, and the metrics have no passwords"

@@ -13,7 +13,7 @@ use ssdlab_device::description::{
 };
 use ssdlab_device::{Description, DriveConfig, design_commands};
 
-use crate::layers::{Below, LAYERS, LayerConfig, LayerKind};
+use crate::layers::{Below, LAYERS, LayerConfig, LayerKind, handing_on};
 use crate::{Device, HostError, LayerError, Member, StackError, UnknownDrive};
 
 /// Finds the description of a drive by what a host's description calls it.
@@ -183,6 +183,23 @@ impl Host {
         &[]
     }
 
+    /// What its layers take of the host's memory: the place of each that takes much in the description, the key that says how much,
+    /// and bytes.
+    pub fn memory(&self) -> Vec<(String, &'static str, u64)> {
+        let (mut nodes, mut all) = (vec![&self.root], Vec::new());
+        while let Some(node) = nodes.pop() {
+            let Node::Layer(layer) = node else { continue };
+            all.extend(layer.config.memory().map(|(key, bytes)| (layer.place.to_string(), key, bytes)));
+            nodes.extend(&layer.below);
+        }
+        all
+    }
+
+    /// What its layers take of the host's memory together, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory().iter().fold(0, |sum, (_, _, bytes)| sum.saturating_add(*bytes))
+    }
+
     /// Puts the layers above drives, which are those of [`Host::drives`], new or as a stack of this host left them. What a
     /// layer keeps on its devices it finds there; where contents are not kept the devices count as new.
     ///
@@ -286,7 +303,9 @@ impl Node {
         {
             node = &between.below[0];
         }
-        let Node::Drive(config) = node else { return Err(above.error(LayerError::NoDrive { layer })) };
+        let Node::Drive(config) = node else {
+            return Err(above.error(LayerError::NoDrive { layer, handing_on: handing_on() }));
+        };
         let design = &config.as_deref().unwrap_or(named).ftl.design;
         if design_commands(design).is_some_and(|known| sets.iter().any(|set| set.name == known.name)) {
             return Ok(());
@@ -490,13 +509,14 @@ mod tests {
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
             (
                 "[[layer]]\ndepth = 3\n",
-                "layer[0].kind: missing, expected scheduler, stripe, mirror, shrd, restoring or append",
+                "layer[0].kind: missing, expected scheduler, page-cache, ata, stripe, mirror, shrd, restoring or append",
             ),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (
                 "[[layer]]\nkind = \"scheduler\"\n[[layer]]\nkind = \"scheduler\"\ndepht = 4\n",
-                "h.toml:5:1: layer[1].depht: found an unknown key, expected one of kind, below, drives, depth or \
-                 merge_size; did you mean 'depth'?",
+                "h.toml:5:1: layer[1].depht: found an unknown key, expected one of kind, below, drives, depth, \
+                 merge_size, policy, segments, requests, unplug_requests, unplug_time, read_expire, write_expire, \
+                 fifo_batch or writes_starved; did you mean 'depth'?",
             ),
             (
                 "[[layer]]\nkind = \"scheduler\"\ndepth = -1\n",
@@ -505,6 +525,22 @@ mod tests {
             (
                 "[[layer]]\nkind = \"scheduler\"\nmerge_size = \"100\"\n",
                 "h.toml:3:14: layer[0].merge_size: found \"100\"",
+            ),
+            (
+                "[[layer]]\nkind = \"scheduler\"\npolicy = \"cfq\"\n",
+                "h.toml:3:10: layer[0].policy: found \"cfq\", expected fifo, noop or deadline",
+            ),
+            (
+                "[[layer]]\nkind = \"scheduler\"\nrequests = 4\n",
+                "h.toml:3:12: layer[0].requests: found 4, expected nothing: the policy fifo does not read it",
+            ),
+            (
+                "[[layer]]\nkind = \"scheduler\"\npolicy = \"noop\"\nfifo_batch = 4\n",
+                "h.toml:4:14: layer[0].fifo_batch: found 4, expected nothing: only the policy deadline reads it",
+            ),
+            (
+                "[[layer]]\nkind = \"scheduler\"\npolicy = \"deadline\"\nfifo_batch = 0\n",
+                "h.toml:4:14: layer[0].fifo_batch: found 0, expected",
             ),
             (
                 "[[layer]]\nkind = \"stripe\"\nchunk = \"100\"\n",

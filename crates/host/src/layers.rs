@@ -3,14 +3,22 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use ssdlab_base::CommandSet;
-use ssdlab_device::description::{DescriptionError, Key, Section};
+use ssdlab_base::{CommandSet, Nanos};
+use ssdlab_device::description::{DescriptionError, Key, Kind, Section, Setting};
 
-use crate::{Device, LayerError, append, mirror, restoring, scheduler, shrd, stripe};
+use crate::{Device, LayerError, append, ata, mirror, page_cache, restoring, scheduler, shrd, stripe};
 
 /// Every layer.
-pub const LAYERS: &[LayerKind] =
-    &[scheduler::LAYER, stripe::LAYER, mirror::LAYER, shrd::LAYER, restoring::LAYER, append::LAYER];
+pub const LAYERS: &[LayerKind] = &[
+    scheduler::LAYER,
+    page_cache::LAYER,
+    ata::LAYER,
+    stripe::LAYER,
+    mirror::LAYER,
+    shrd::LAYER,
+    restoring::LAYER,
+    append::LAYER,
+];
 
 /// What the registry knows of a layer.
 #[derive(Debug)]
@@ -72,11 +80,29 @@ pub trait LayerConfig: Debug + Send + Sync {
         &[]
     }
 
+    /// The key that says how much memory of the host it takes, and how much a run of it takes at most, in bytes; `None` if it takes
+    /// little.
+    fn memory(&self) -> Option<(&'static str, u64)> {
+        None
+    }
+
     /// Puts it above devices: new ones, or those that it stood on before, where it finds what it kept there.
     ///
     /// # Errors
     /// Why it cannot stand on them.
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError>;
+}
+
+/// The layers that hand commands of a set on, as a message lists them.
+pub(crate) fn handing_on() -> String {
+    let all: Vec<&str> = LAYERS.iter().filter(|kind| kind.hands_on).map(|kind| kind.name).collect();
+    all.join(", ")
+}
+
+/// A time as descriptions say it.
+pub(crate) fn shown_time(time: Nanos) -> String {
+    let value = Kind::Time(time).toml(Setting::Number(time.0));
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 /// The device of a layer that stands on one.

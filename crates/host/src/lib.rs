@@ -5,6 +5,7 @@
 //! [`LAYERS`].
 
 mod append;
+mod ata;
 mod description;
 mod device;
 mod error;
@@ -12,6 +13,7 @@ mod layer;
 mod layers;
 mod member;
 mod mirror;
+mod page_cache;
 pub mod promise;
 mod records;
 mod restoring;
@@ -23,6 +25,7 @@ mod stripe;
 mod through;
 
 pub use append::{Append, AppendConfig, Cleaning};
+pub use ata::{Ata, AtaConfig};
 pub use description::{Drives, Host, KEYS};
 pub use device::{
     Administration, Again, AnswersBelow, BlockDevice, COPIED_BYTES, CommandList, Device, Identity, LayerMetrics, Loss,
@@ -33,6 +36,7 @@ pub use layer::standing;
 pub use layers::{Below, LAYERS, LayerConfig, LayerKind};
 pub use member::Member;
 pub use mirror::{Mirror, MirrorConfig};
+pub use page_cache::{PageCache, PageCacheConfig};
 pub use promise::Promise;
 pub use restoring::{Restoring, RestoringConfig};
 pub use scheduler::{Scheduler, SchedulerConfig};

@@ -72,11 +72,27 @@ pub enum LayerBug {
     FlushOfNothing,
     /// The layer `append` lets a write take effect before earlier ones to the same units.
     LaterWriteFirst,
+    /// A page cache answers a flush before the write-back in flight has ended.
+    FlushBeforeWriteBack,
+    /// A page cache counts a block as clean that was changed while its older copy went down.
+    WriteBackCleansNewer,
+    /// A page cache writes blocks back while a trim of them is below.
+    TrimOvertaken,
+    /// A page cache keeps a FUA write as it keeps others.
+    FuaStaysInCache,
+    /// A page cache takes what was read ahead over what was written meanwhile.
+    ReadAheadOverWrite,
+    /// A page cache keeps clean blocks when the drive has lost what it had of them.
+    CleanKeptAfterLoss,
+    /// A page cache writes a part of a block that it does not have, and takes the rest as zeroes.
+    PartOfUnreadBlock,
+    /// The error handler answers commands that were in flight with a failed one, and does not send them again.
+    OthersNotRepeated,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 33] = [
+    pub const ALL: [LayerBug; 41] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -110,6 +126,14 @@ impl LayerBug {
         LayerBug::TrimNotLogged,
         LayerBug::FlushOfNothing,
         LayerBug::LaterWriteFirst,
+        LayerBug::FlushBeforeWriteBack,
+        LayerBug::WriteBackCleansNewer,
+        LayerBug::TrimOvertaken,
+        LayerBug::FuaStaysInCache,
+        LayerBug::ReadAheadOverWrite,
+        LayerBug::CleanKeptAfterLoss,
+        LayerBug::PartOfUnreadBlock,
+        LayerBug::OthersNotRepeated,
     ];
 
     /// What goes wrong, in one line of the table of docs/torture.md.
@@ -151,6 +175,20 @@ impl LayerBug {
             LayerBug::TrimNotLogged => "`append` does not write to the log what the host trims",
             LayerBug::FlushOfNothing => "`append` answers a flush before the commit on its way has ended",
             LayerBug::LaterWriteFirst => "`append` lets a write take effect before earlier ones to the same units",
+            LayerBug::FlushBeforeWriteBack => "`page-cache` answers a flush before the write-back in flight has ended",
+            LayerBug::WriteBackCleansNewer => {
+                "`page-cache` counts a block as clean that was changed while its older copy went down"
+            }
+            LayerBug::TrimOvertaken => "`page-cache` writes blocks back while a trim of them is below",
+            LayerBug::FuaStaysInCache => "`page-cache` keeps a FUA write in RAM",
+            LayerBug::ReadAheadOverWrite => "`page-cache` takes what was read ahead over what was written meanwhile",
+            LayerBug::CleanKeptAfterLoss => {
+                "`page-cache` keeps clean blocks when the drive has lost what it had of them"
+            }
+            LayerBug::PartOfUnreadBlock => "`page-cache` writes a part of a block without reading the rest",
+            LayerBug::OthersNotRepeated => {
+                "`ata` answers commands in flight with a failed one, and does not send them again"
+            }
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum Part {
     Metadata,
     /// The check of a file system.
     Check,
+    /// The RAM of layers above the drive, and what they note of it.
+    Layers,
 }
 
 /// Memory of one drive's run at most, in bytes.
@@ -111,6 +113,8 @@ impl Experiment<'_> {
         if let Ok(seen) = seen_by_workloads(dut, self, false) {
             memory.parts = self.parts(&seen.config);
         }
+        let layers = self.host.map_or(0, Host::memory_bytes);
+        memory.parts.extend((layers > 0).then_some((Part::Layers, layers)));
         Ok(memory)
     }
 

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use ssdlab_base::Nanos;
 use ssdlab_device::DriveConfig;
+use ssdlab_host::Host;
 use ssdlab_live::image;
 use ssdlab_live::mount::{self, FileSystem, Mounted, Options};
 use ssdlab_live::{Engine, Pace, Target};
@@ -146,7 +147,7 @@ pub(super) fn cannot(why: &str) -> Failure {
 /// Opens the image and mounts it.
 fn serve(config: &DriveConfig, folder: &Path, slower: f64) -> Result<(Arc<Engine>, Mounted), Failure> {
     let _ = mount::protect_process();
-    allowed(None)?.check_served(std::slice::from_ref(config))?;
+    allowed(None)?.check_served(std::slice::from_ref(config), &Host::bare())?;
     let image = folder.join("image");
     let opened = image::open(&image, config, 1).map_err(Failure::input)?;
     let engine = Arc::new(Engine::new(opened.into_device(), Pace::Model { slower: PREPARING }).map_err(Failure::work)?);

@@ -6,7 +6,7 @@ use super::config::{AppendConfig, LAYER};
 use super::log::{entries_in, mapped_in};
 use super::target::MOST_ACTIVE;
 use crate::LayerError;
-use crate::layers::Below;
+use crate::layers::{Below, handing_on};
 
 /// A place that is none: the unit holds nothing.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -35,7 +35,7 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(below: &Below, config: &AppendConfig) -> Result<Layout, LayerError> {
         let Below { sectors, unit_bytes, segment, most_active } = *below;
-        let segment = segment.ok_or(LayerError::NoDrive { layer: LAYER.name })?;
+        let segment = segment.ok_or(LayerError::NoDrive { layer: LAYER.name, handing_on: handing_on() })?;
         if (1..MOST_ACTIVE).contains(&most_active) {
             return Err(LayerError::FewActive { found: most_active, needed: MOST_ACTIVE });
         }

@@ -131,7 +131,7 @@ pub(crate) struct Io<P, S> {
     pub(crate) commands: Slots<Command<S>>,
     pub(crate) overlaps: Overlaps,
     /// The devices model time. Without it commands complete at once.
-    pub(super) is_timed: bool,
+    pub(crate) is_timed: bool,
     numbers: u64,
     order: u64,
     pub(super) outstanding: u64,

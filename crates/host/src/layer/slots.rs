@@ -54,6 +54,11 @@ impl<T> Slots<T> {
         self.things[number as usize].as_ref().expect("it has not ended")
     }
 
+    /// The thing of a number, if it has not been taken.
+    pub(crate) fn find(&self, number: u32) -> Option<&T> {
+        self.things.get(number as usize)?.as_ref()
+    }
+
     /// The thing of a number, to change.
     ///
     /// # Panics

@@ -61,7 +61,7 @@ fn what_is_read_through_the_scheduler_is_what_is_read_without() {
         }
         let depth = rng.random_range(1..=32);
         let plain = work(&mut Drive::new(&config, OPTIONS).expect("a drive"), seed, depth);
-        let scheduling = SchedulerConfig { depth: rng.random_range(1..=4), merge_bytes: rng.random_range(0..20) * 512 };
+        let scheduling = SchedulerConfig::fifo(rng.random_range(1..=4), rng.random_range(0..20) * 512);
         let below = Member::alone(Drive::new(&config, OPTIONS).expect("a drive"), OPTIONS);
         let mut scheduler = Scheduler::new(below, scheduling);
         let scheduled = work(&mut scheduler, seed, depth);
@@ -138,7 +138,7 @@ fn commands_that_complete_together_have_their_own_answers() {
     "#;
     let config = Description::parse(text, "tagged.toml").and_then(|text| text.resolve()).expect("a sound drive");
     let drive = Drive::new(&config, OPTIONS).expect("a drive");
-    let scheduling = SchedulerConfig { depth: 8, merge_bytes: 0 };
+    let scheduling = SchedulerConfig::fifo(8, 0);
     let mut scheduler = Scheduler::new(Member::alone(drive, OPTIONS), scheduling);
     let mut together = 0;
     for round in 0..20_u64 {

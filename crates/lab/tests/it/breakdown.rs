@@ -140,8 +140,8 @@ fn the_parts_of_requests_through_every_layer_add_up() {
 /// Each layer tells those below it that paths are recorded, and has one for every command, whatever it ended with.
 #[test]
 fn the_parts_of_requests_through_layers_above_layers_add_up() {
-    for above in ["scheduler", "stripe", "mirror", "restoring"] {
-        for below in ["scheduler", "stripe", "mirror", "restoring", "append", "shrd"] {
+    for above in ["scheduler", "page-cache", "ata", "stripe", "mirror", "restoring"] {
+        for below in ["scheduler", "page-cache", "ata", "stripe", "mirror", "restoring", "append", "shrd"] {
             let mut small = drive("small");
             small.flash.geometry.blocks_per_plane = 32;
             match below {

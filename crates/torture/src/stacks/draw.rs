@@ -48,7 +48,7 @@ impl Draw for StackScope {
                 None if seed % 10 == if self.drivers { 7 } else { 0 } => Some(Stack::new(nested(&mut rng))),
                 // Every third.
                 None if self.drivers && seed.is_multiple_of(3) => Some(Stack::new(append(&mut rng, seed))),
-                None if self.drivers => Some(Stack::new(shrd(&mut rng))),
+                None if self.drivers => Some(Stack::new(shrd(&mut rng, seed))),
                 None => None,
             };
             let sets = drawn.as_ref().map_or(&[][..], |stack| stack.host.commands());
@@ -59,8 +59,9 @@ impl Draw for StackScope {
                 None => small_drive(&mut rng, set.and_then(|set| design_with(set))),
             };
             let drive = if faulty && self.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
-            let subject =
-                drawn.unwrap_or_else(|| Stack::new(format!("[[layer]]\n{}", layer(&mut rng, "layer", 0, None))));
+            let kinds = if matches!(seed % 10, 3 | 7) { Kinds::All } else { Kinds::Arrays };
+            let any = |rng: &mut Rng| Stack::new(format!("[[layer]]\n{}", layer(rng, "layer", 0, kinds, None)));
+            let subject = drawn.unwrap_or_else(|| any(&mut rng));
             let sectors = subject.host.sectors(&drive).map_err(|why| Some(why.to_string()))?;
             if sectors == 0 || sectors > MOST_SECTORS && self.host.is_none() && self.drive.is_none() {
                 return Err(None);
@@ -76,6 +77,18 @@ impl Draw for StackScope {
 /// Above some drivers is a scheduler.
 const ABOVE: [&str; 3] = ["", "", "[[layer]]\nkind = \"scheduler\"\ndepth = 4\n"];
 
+/// In other seeds a driver stands between the layers of a host's path.
+const PATH_ABOVE: [&str; 3] = [
+    "",
+    "[[layer]]\nkind = \"scheduler\"\npolicy = \"deadline\"\ndepth = 2\n",
+    "[[layer]]\nkind = \"page-cache\"\nram = \"64k\"\n",
+];
+const PATH_BELOW: [&str; 3] = [
+    "[[layer]]\nkind = \"scheduler\"\ndepth = 3\n",
+    "[[layer]]\nkind = \"ata\"\ntags = 4\n",
+    "[[layer]]\nkind = \"scheduler\"\npolicy = \"noop\"\ndepth = 4\n[[layer]]\nkind = \"ata\"\n",
+];
+
 /// A driver, as the text of its keys.
 type Driver = fn(&mut Rng) -> String;
 
@@ -87,13 +100,23 @@ fn nested(rng: &mut Rng) -> String {
         append_keys(rng, paced)
     };
     let driver = one_of(rng, &[shrd, shrd, append]);
-    format!("[[layer]]\n{}", layer(rng, "layer", 0, Some(driver)))
+    format!("[[layer]]\n{}", layer(rng, "layer", 0, Kinds::Arrays, Some(driver)))
 }
 
 /// A host that appends to segments.
 fn append(rng: &mut Rng, seed: u64) -> String {
     let above = one_of(rng, &ABOVE);
-    format!("{above}[[layer]]\n{}", append_keys(rng, seed / 3 % 3 == 1))
+    with_path(rng, seed, above, |rng| append_keys(rng, seed / 3 % 3 == 1))
+}
+
+/// A driver with what is above it; in every tenth seed between other layers.
+fn with_path(rng: &mut Rng, seed: u64, above: &str, keys: impl FnOnce(&mut Rng) -> String) -> String {
+    let keys = keys(rng);
+    if seed % 10 != 8 {
+        return format!("{above}[[layer]]\n{keys}");
+    }
+    let (above, below) = (one_of(rng, &PATH_ABOVE), one_of(rng, &PATH_BELOW));
+    format!("{above}[[layer]]\n{keys}{below}")
 }
 
 fn append_keys(rng: &mut Rng, paced: bool) -> String {
@@ -110,9 +133,9 @@ fn append_keys(rng: &mut Rng, paced: bool) -> String {
 }
 
 /// A driver that writes to the log of its drive.
-fn shrd(rng: &mut Rng) -> String {
+fn shrd(rng: &mut Rng, seed: u64) -> String {
     let above = one_of(rng, &ABOVE);
-    format!("{above}[[layer]]\n{}", shrd_keys(rng))
+    with_path(rng, seed, above, shrd_keys)
 }
 
 fn shrd_keys(rng: &mut Rng) -> String {
@@ -131,14 +154,31 @@ fn shrd_keys(rng: &mut Rng) -> String {
     )
 }
 
+/// Which layers are drawn: arrays and what is above them in most seeds, all of them in every fifth.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    Arrays,
+    All,
+}
+
+/// Those of the path of a host's I/O most often.
+const ALL_KINDS: [&str; 10] =
+    ["page-cache", "page-cache", "page-cache", "scheduler", "scheduler", "ata", "ata", "stripe", "mirror", "restoring"];
+
 /// A layer's keys, and the layers below it, as text below the header of the layer at `path`; drives are below a driver
 /// where there is one.
-fn layer(rng: &mut Rng, path: &str, depth: u32, driver: Option<Driver>) -> String {
-    let kind = one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring"]);
+fn layer(rng: &mut Rng, path: &str, depth: u32, kinds: Kinds, driver: Option<Driver>) -> String {
+    let kind = match kinds {
+        Kinds::Arrays => one_of(rng, &["stripe", "mirror", "mirror", "scheduler", "restoring"]),
+        Kinds::All => one_of(rng, &ALL_KINDS),
+    };
     let mut text = match kind {
         "stripe" => format!("kind = \"stripe\"\nchunk = {}\n", 512 * one_of(rng, &[1_u64, 2, 8, 24])),
         "mirror" => format!("kind = \"mirror\"\nregion = {}\n", 512 * one_of(rng, &[1_u64, 8, 32, 1000])),
         "restoring" => restoring(rng),
+        "page-cache" => page_cache(rng),
+        "ata" => ata(rng),
+        _ if kinds == Kinds::All => scheduler(rng),
         _ => format!(
             "kind = \"scheduler\"\ndepth = {}\nmerge_size = {}\n",
             one_of(rng, &[1, 2, 8]),
@@ -146,19 +186,75 @@ fn layer(rng: &mut Rng, path: &str, depth: u32, driver: Option<Driver>) -> Strin
         ),
     };
     let devices = match kind {
-        "scheduler" | "restoring" => 1,
+        "scheduler" | "restoring" | "page-cache" | "ata" => 1,
         "stripe" => rng.random_range(1..=3),
         _ => one_of(rng, &[2, 2, 2, 3]),
     };
     for _ in 0..devices {
         text.push_str(&format!("[[{path}.below]]\n"));
         if depth < 2 && rng.random_bool(0.25) {
-            text.push_str(&layer(rng, &format!("{path}.below"), depth + 1, driver));
+            text.push_str(&layer(rng, &format!("{path}.below"), depth + 1, kinds, driver));
         } else if let Some(driver) = driver {
             text.push_str(&driver(rng));
         }
     }
     text
+}
+
+/// A block layer with any policy, whose limits are reached soon.
+fn scheduler(rng: &mut Rng) -> String {
+    let policy = one_of(rng, &["fifo", "noop", "deadline", "deadline"]);
+    let depth = one_of(rng, &[1, 2, 8]);
+    let merge_size = 512 * one_of(rng, &[0_u64, 8, 100]);
+    let mut text = format!("kind = \"scheduler\"\ndepth = {depth}\nmerge_size = {merge_size}\npolicy = \"{policy}\"\n");
+    if policy != "fifo" {
+        text.push_str(&format!(
+            "segments = {}\nrequests = {}\nunplug_requests = {}\nunplug_time = \"{}us\"\n",
+            one_of(rng, &[1, 3, 128]),
+            one_of(rng, &[1, 4, 128]),
+            one_of(rng, &[1, 4, 4]),
+            one_of(rng, &[0, 100, 3000]),
+        ));
+    }
+    if policy == "deadline" {
+        text.push_str(&format!(
+            "read_expire = \"{}us\"\nwrite_expire = \"{}us\"\nfifo_batch = {}\nwrites_starved = {}\n",
+            one_of(rng, &[0, 500, 500_000]),
+            one_of(rng, &[0, 5000, 5_000_000]),
+            one_of(rng, &[1, 4, 16]),
+            one_of(rng, &[1, 2]),
+        ));
+    }
+    text
+}
+
+/// A page cache that is small beside the device, or not.
+fn page_cache(rng: &mut Rng) -> String {
+    let dirty = one_of(rng, &[1, 20, 20, 60, 100]);
+    let background = one_of(rng, &[0, 10, 100]).min(dirty);
+    format!(
+        "kind = \"page-cache\"\nram = {}\nread_ahead = {}\ndirty = \"{dirty}%\"\nbackground = \"{background}%\"\n\
+         expire = \"{}us\"\nperiod = \"{}us\"\nwrite_size = {}\nwrites = {}\ncopy_time = \"{}ns\"\n",
+        one_of(rng, &[64 << 10, 128 << 10, 1 << 20, 1 << 20]),
+        one_of(rng, &[0, 16 << 10, 128 << 10]),
+        one_of(rng, &[0, 2000, 30_000_000]),
+        one_of(rng, &[500, 5_000_000]),
+        one_of(rng, &[4096, 16 << 10, 512 << 10]),
+        one_of(rng, &[1, 2, 128]),
+        one_of(rng, &[1, 1000, 50_000]),
+    )
+}
+
+/// Tags and error handling, with timeouts that strike in some.
+fn ata(rng: &mut Rng) -> String {
+    format!(
+        "kind = \"ata\"\ntags = {}\nretries = {}\ntimeout = \"{}us\"\nerror_time = \"{}us\"\nreset_time = \"{}us\"\n",
+        one_of(rng, &[1, 4, 31, 32]),
+        one_of(rng, &[0, 1, 5]),
+        one_of(rng, &[2000, 30_000_000, 30_000_000]),
+        one_of(rng, &[0, 200]),
+        one_of(rng, &[0, 150_000]),
+    )
 }
 
 /// Restoring in the host, with a log that is full soon.

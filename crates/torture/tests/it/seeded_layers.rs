@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 33] = [
+const ALLOWED: [(LayerBug, u64); 41] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -43,6 +43,14 @@ const ALLOWED: [(LayerBug, u64); 33] = [
     (LayerBug::TrimNotLogged, 1200),
     (LayerBug::FlushOfNothing, 1200),
     (LayerBug::LaterWriteFirst, 1200),
+    (LayerBug::FlushBeforeWriteBack, 1000),
+    (LayerBug::WriteBackCleansNewer, 1000),
+    (LayerBug::TrimOvertaken, 1000),
+    (LayerBug::FuaStaysInCache, 1000),
+    (LayerBug::ReadAheadOverWrite, 1000),
+    (LayerBug::CleanKeptAfterLoss, 1000),
+    (LayerBug::PartOfUnreadBlock, 1000),
+    (LayerBug::OthersNotRepeated, 1000),
 ];
 
 /// Those that seeds with drivers look for.
@@ -54,7 +62,9 @@ fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {
     assert_eq!(ALLOWED.map(|(bug, _)| bug), LayerBug::ALL);
     hunt("| seeded bug | seeds needed | allowed |", &ALLOWED, LayerBug::story, |bug, number| {
         let drivers = OF_DRIVERS.iter().any(|bugs| bugs.contains(&bug));
-        let scope = StackScope { host: None, drive: None, commands: 200, drivers, faults: false };
+        // Nothing but an error shows how errors are handled.
+        let faults = bug == LayerBug::OthersNotRepeated;
+        let scope = StackScope { host: None, drive: None, commands: 200, drivers, faults };
         seed(None);
         let case = draw(number, &scope).expect("a case is drawn");
         seed(Some(bug));

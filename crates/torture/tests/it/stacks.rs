@@ -99,6 +99,43 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survi
     assert!(cuts > 80_000, "{cuts} cuts");
 }
 
+/// Through the path of a host's I/O above a drive of some units: whole blocks and parts of them, FUA, trims, reads that fill the
+/// cache, a flush.
+#[test]
+fn every_cut_of_every_sequence_of_up_to_three_commands_through_the_path_of_a_host_is_survived() {
+    let alphabet = [
+        Request::new(Op::Write, 0, 8),
+        Request { fua: true, ..Request::new(Op::Write, 4, 8) },
+        Request::new(Op::Write, 3, 2),
+        Request::new(Op::Trim, 2, 8),
+        Request::new(Op::Read, 0, 16),
+        Request::new(Op::Flush, 0, 0),
+    ];
+    let cache = "[[layer]]\nkind = \"page-cache\"\nram = \"64k\"\n";
+    let scheduler = |policy: &str| format!("[[layer]]\nkind = \"scheduler\"\npolicy = \"{policy}\"\ndepth = 1\n");
+    let ata = "[[layer]]\nkind = \"ata\"\ntags = 2\n";
+    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let mut cuts = 0;
+    for (buffer, text) in [
+        ("none", format!("{cache}background = \"0%\"\n")),
+        ("lru", format!("{cache}{}{ata}", scheduler("deadline"))),
+        ("lru", format!("{}{ata}", scheduler("noop"))),
+    ] {
+        let mut drive = handful();
+        drive.user_bytes = 8192;
+        drive.flash.geometry.blocks_per_plane += 4;
+        drive.buffer.policy = buffer.to_string();
+        drive.buffer.bytes = 2048;
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let found = walk(&Stack::new(text.clone()), &drive, &alphabet, length, jobs);
+        failing::none(buffer, found.failed);
+        let totals = found.totals;
+        println!("{buffer}, {text:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+        cuts += totals.stack_cuts.iter().sum::<u64>();
+    }
+    assert!(cuts > 20_000, "{cuts} cuts");
+}
+
 /// Through the layer `append` above a drive of nine segments or zones of eight units, five of them for data: the log, a
 /// segment that fills up, cleaning, a write of a part of a unit, trims, a flush.
 #[test]

@@ -1,0 +1,162 @@
+//! Lists of pages beside plain lists, and how long runs are that go down.
+
+use rand::RngExt;
+use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::{Data, Description, Drive, Options};
+use ssdlab_flash::Contents;
+
+use super::pages::{DIRTY, Pages};
+use super::{PageCache, PageCacheConfig};
+use crate::{Administration as _, BlockDevice as _, Member};
+
+fn config(ram: u64) -> PageCacheConfig {
+    PageCacheConfig {
+        ram,
+        read_ahead: 128 << 10,
+        dirty: 100,
+        background: 100,
+        expire: Nanos(30_000_000_000),
+        period: Nanos(5_000_000_000),
+        write_size: 16 << 20,
+        writes: 128,
+        copy_time: Nanos(1_000),
+    }
+}
+
+fn cache(ram: u64) -> PageCache {
+    let text = "name = \"small\"\n[flash]\nchannels = 4\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 128\npages_per_block = 64\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\n\
+                user = \"96m\"\n";
+    let drive = Description::parse(text, "small.toml").and_then(|description| description.resolve()).expect("a drive");
+    let options = Options { seed: 1, contents: Contents::Nothing };
+    PageCache::new(Member::alone(Drive::new(&drive, options).expect("a drive"), options), config(ram))
+}
+
+fn run_out(cache: &mut PageCache) {
+    while cache.outstanding() > 0 {
+        assert!(cache.run_to_completion(Nanos::MAX), "a command completes");
+        cache.completions().clear();
+    }
+    cache.completions().clear();
+}
+
+/// With a share d of the blocks dirty, each of them alike, a run ends behind a block with the probability 1 - d.
+#[test]
+fn runs_of_uniform_writes_are_as_long_as_the_dirty_share_says() {
+    for percent in [5_u32, 11, 20, 50] {
+        let (mut blocks, mut requests, mut share) = (0.0, 0.0, 0.0);
+        const ROUNDS: u64 = 8;
+        for seed in 0..ROUNDS {
+            let mut cache = cache(128 << 20);
+            let all = cache.sectors() / 8;
+            let mut rng = rng(seed, "uniform writes");
+            while u64::from(cache.pages.dirty()) < all * u64::from(percent) / 100 {
+                let request = Request::new(Op::Write, rng.random_range(0..all) * 8, 8);
+                cache.submit(&Request { at: cache.now(), ..request }, Data::Nothing);
+                run_out(&mut cache);
+            }
+            share += f64::from(cache.pages.dirty()) / all as f64 / ROUNDS as f64;
+            cache.submit(&Request { at: cache.now(), ..Request::new(Op::Flush, 0, 0) }, Data::Nothing);
+            run_out(&mut cache);
+            let figures = &cache.layers()[0].figures;
+            assert_eq!(figures["dirty"], 0.0, "a flush leaves nothing dirty");
+            blocks += figures["written_back_flush"];
+            requests += figures["write_back_requests"];
+        }
+        let (found, expected) = (blocks / requests, 1.0 / (1.0 - share));
+        assert!(
+            (found / expected - 1.0).abs() < 0.02,
+            "{percent} % dirty: {found:.4} blocks a run, {expected:.4} expected"
+        );
+    }
+}
+
+/// Two lists of recency as vectors.
+#[derive(Default)]
+struct Lists {
+    inactive: Vec<(u32, bool)>,
+    active: Vec<u32>,
+    dirty: Vec<u32>,
+}
+
+impl Lists {
+    fn evict(&mut self) {
+        while self.active.len() > self.inactive.len() {
+            let block = self.active.remove(0);
+            self.inactive.push((block, false));
+        }
+        let clean = self.inactive.iter().position(|(block, _)| !self.dirty.contains(block));
+        match clean {
+            Some(at) => {
+                // Those that cannot leave have had their turn.
+                self.inactive.rotate_left(at);
+                self.inactive.remove(0);
+            }
+            None => {
+                let at = self.active.iter().position(|block| !self.dirty.contains(block)).expect("one is clean");
+                let stay: Vec<u32> = self.active.drain(..=at).take(at).collect();
+                self.inactive.extend(stay.into_iter().map(|block| (block, false)));
+            }
+        }
+    }
+
+    fn touch(&mut self, block: u32) {
+        let Some(at) = self.inactive.iter().position(|(other, _)| *other == block) else { return };
+        if self.inactive[at].1 {
+            self.inactive.remove(at);
+            self.active.push(block);
+        } else {
+            self.inactive[at].1 = true;
+        }
+    }
+}
+
+#[test]
+fn blocks_leave_as_two_plain_lists_say() {
+    let mut rng = rng(4, "two lists");
+    const MOST: usize = 24;
+    let (mut pages, mut lists) = (Pages::new(MOST as u32, 0), Lists::default());
+    let mut evicted = 0;
+    for step in 0..60_000 {
+        let block = rng.random_range(0..40);
+        match pages.find(block) {
+            None => {
+                let is_full = lists.inactive.len() + lists.active.len() == MOST;
+                if is_full && lists.dirty.len() == MOST {
+                    assert!(!pages.has_space() && pages.insert(block).is_none(), "nothing can leave");
+                    let page = pages.find(lists.dirty.remove(0)).expect("a dirty block is cached");
+                    pages.clean(page);
+                    continue;
+                }
+                if is_full {
+                    lists.evict();
+                    evicted += 1;
+                }
+                lists.inactive.push((block, false));
+                assert!(pages.insert(block).is_some(), "step {step}");
+            }
+            Some(page) if rng.random_bool(0.2) => match lists.dirty.iter().position(|other| *other == block) {
+                Some(at) => {
+                    lists.dirty.remove(at);
+                    pages.clean(page);
+                }
+                None => {
+                    lists.dirty.push(block);
+                    pages.make_dirty(page, Nanos(step));
+                }
+            },
+            Some(page) => {
+                lists.touch(block);
+                pages.touch(page);
+            }
+        }
+        let known = lists.inactive.iter().map(|(block, _)| block).chain(&lists.active);
+        assert!(known.clone().all(|block| pages.find(*block).is_some()), "step {step}");
+        assert_eq!((pages.len() as usize, pages.dirty() as usize), (known.count(), lists.dirty.len()), "step {step}");
+        let mut dirty = lists.dirty.clone();
+        dirty.sort_unstable();
+        assert_eq!(pages.dirty_since(Nanos::MAX), dirty);
+        assert!(dirty.iter().all(|block| pages.has(pages.find(*block).expect("it is cached"), DIRTY)));
+    }
+    assert!(evicted > 3000, "only {evicted} blocks left: this test tests nothing");
+}
