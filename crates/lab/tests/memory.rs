@@ -159,7 +159,7 @@ fn drawn_settings_take_no_more_than_they_are_said_to() {
                 Part::Workload => 2,
                 Part::Slowest(_) => 3,
                 Part::Timeline => 4,
-                Part::Cache | Part::Metadata | Part::Check => panic!("{part:?} belongs to file runs"),
+                Part::Cache | Part::Metadata | Part::Check | Part::Layers => panic!("{part:?} of a run of a drive"),
             };
             drawn[place] += 1;
         }

@@ -87,7 +87,7 @@ fn records_of_writes_that_wait_are_found() {
         let options = Options { contents: Contents::Nothing, ..OPTIONS };
         let member = || Member::alone(Drive::new(&config, options).expect("a drive"), options);
         let mut plain = member();
-        let scheduling = SchedulerConfig { depth: rng.random_range(1..=3), merge_bytes: rng.random_range(0..20) * 512 };
+        let scheduling = SchedulerConfig::fifo(rng.random_range(1..=3), rng.random_range(0..20) * 512);
         let mut scheduled = Scheduler::new(member(), scheduling);
         for number in 0..300_u64 {
             let (block, at) = (rng.random_range(0..16), scheduled.now());

@@ -82,9 +82,8 @@ fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
     let mut config = config();
     config.interface.queues = 4;
     let drive = Drive::new(&config, OPTIONS).expect("a sound drive");
-    let scheduling = SchedulerConfig::fifo(3, 4096);
-    let below = Box::new(Scheduler::new(Member::alone(drive, OPTIONS), scheduling.clone()));
-    let mut device = Scheduler::new(below, SchedulerConfig { depth: 16, ..scheduling });
+    let below = Box::new(Scheduler::new(Member::alone(drive, OPTIONS), SchedulerConfig::fifo(3, 4096)));
+    let mut device = Scheduler::new(below, SchedulerConfig::fifo(16, 4096));
     let mut verifier = Verifier::new(device.sectors());
     let mut rng = rng(1, "host verify");
     let mut last = Request::new(Op::Write, 0, 1);
