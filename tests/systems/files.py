@@ -20,6 +20,7 @@ DRAFTS = 12
 
 # Values of keys that fit a small drive: of the random stream.
 FITTING = {
+    "logs": lambda r: r.choice((2, 4, 6)),
     "cache": lambda r: r.choice(("256k", "300k", "512k", "1m", "4m", "16m")),
     "dirty_background": lambda r: f"{r.choice((1, 5, 10, 20))}%",
     "dirty_limit": lambda r: f"{r.choice((20, 40, 50, 100))}%",
@@ -171,7 +172,7 @@ class FileSystem(System):
         yield from ((f"host-time.{name}", value) for name, value in self.host_time.items())
 
     def names(self, text):
-        own = (f"fs.{self.kind}", "jobs.fio", "host-time", "file system", self.work)
+        own = (f"fs.{self.kind}", "--fs", "jobs.fio", "--host-time", "file system", self.work)
         return super().names(text) or any(word in text for word in own)
 
     def mend(self, text):
