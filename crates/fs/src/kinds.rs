@@ -1,4 +1,4 @@
-//! The kinds of file systems that there are. To add one is to add its folder, and its line in [`KINDS`].
+//! The kinds of file systems that there are: a line of [`KINDS`] each (docs/adding-a-design.md, "A file system").
 
 use ssdlab_base::CommandSet;
 use ssdlab_base::command_sets::segments::SEGMENTS;
