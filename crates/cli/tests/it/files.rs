@@ -206,7 +206,7 @@ fn what_is_wrong_with_a_run_on_a_drive_is_said_with_what_was_expected() {
     refuses(&["--keep"], &["--keep is for --dir"]);
     refuses(&["--nonempty"], &["--nonempty is for --dir"]);
     refuses(&["--fs-set", "cach=3m"], &["--fs-set 'cach=3m'", "did you mean 'cache'?"]);
-    refuses(&["--fs-set", "cache=16k"], &["--fs-set 'cache=16k'", "cache", "from 65536"]);
+    refuses(&["--fs-set", "cache=16k"], &["--fs-set 'cache=16k'", "cache", "at least 65536"]);
     refuses(&["--host-time", "cal=3us"], &["--host-time 'cal=3us'", "did you mean 'call'?"]);
     refuses(&["--host", "append.toml"], &["expected a drive of the command set segments", "leave out --host"]);
     refuses(

@@ -107,7 +107,7 @@ fn file_systems_are_drawn_and_replayed_from_a_file() {
     bench.succeeds(&["torture", "--fs", "alfs", "--fs-set", "cache=64k", "--fs-set", "logs=2", "--seeds", "5"]);
     bench.refuses(&["torture", "--fs", "ext9"], &["found the file system 'ext9'", "expected alfs"]);
     bench.refuses(&["torture", "--fs", "alfs", "--fs-set", "cach=64k"], &["cach", "cache"]);
-    bench.refuses(&["torture", "--fs", "alfs", "--fs-set", "cache"], &["--fs-set cache", "KEY=VALUE"]);
+    bench.refuses(&["torture", "--fs", "alfs", "--fs-set", "cache"], &["--fs-set 'cache'", "expected key=value"]);
     let case = include_str!("../../../torture/cases/files_timer_whose_time_has_passed.toml");
     bench.write("case.toml", case);
     let done = bench.succeeds(&["torture", "--replay", "case.toml"]);

@@ -166,11 +166,14 @@ fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
     let ordered = match policy.read {
         None => {
             let unread = ["segments", "requests", "unplug_requests", "unplug_time"];
-            let of_others = POLICIES.iter().flat_map(|other| other.keys).map(|key| key.name);
-            if let Some(field) = unread.into_iter().chain(of_others).find_map(|key| keys.get(key)) {
-                let ordering = POLICIES.iter().filter(|other| other.read.is_some()).map(|other| other.name);
-                let others = ordering.collect::<Vec<_>>().join(" or ");
-                return Err(field.expected(&format!("nothing: the policy {name} does not read it, only {others}")));
+            let ordering = POLICIES.iter().filter(|other| other.read.is_some()).map(|other| other.name);
+            let all = ordering.collect::<Vec<_>>().join(" or ");
+            let of_one = POLICIES.iter().flat_map(|other| other.keys.iter().map(|key| (other.name, key.name)));
+            let all_unread = unread.into_iter().map(|key| (all.as_str(), key)).chain(of_one);
+            if let Some((readers, field)) =
+                all_unread.into_iter().find_map(|(readers, key)| Some((readers, keys.get(key)?)))
+            {
+                return Err(field.expected(&format!("nothing: the policy {name} does not read it, only {readers}")));
             }
             None
         }
