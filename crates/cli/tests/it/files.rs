@@ -213,7 +213,7 @@ fn what_is_wrong_with_a_run_on_a_drive_is_said_with_what_was_expected() {
         &["--device-set", "capacity.user=10m"],
         &["found 20 segments", "expected at least ", "hint: take a drive with "],
     );
-    refuses(&["--set", "files=100000"], &["the files need", "hint: for example --set files=1000"]);
+    refuses(&["--set", "files=100000"], &["the files need", "hint: a smaller --set files="]);
     refuses(&["--memory", "1m"], &["more than the limit", "--memory 1m"]);
     let tiny = ["files", "varmail", "--device", "tiny.toml", "--fs", "alfs"];
     bench.refuses(&tiny, &["tiny", "expected a drive of the command set segments"]);
