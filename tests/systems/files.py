@@ -9,15 +9,12 @@ import re
 import drives
 import hosts
 from commands import Refused
-from keys import Stream, size_of
-from system import System, Trial, nameless
+from keys import Stream
+from system import System, Trial
 from toml import toml
 
 # Share of systems that have a file system.
 SHARE = 0.06
-# Changes of a draft that is refused, at most.
-DRAFTS = 12
-
 # Values of keys that fit a small drive: of the random stream.
 FITTING = {
     "logs": lambda r: r.choice((2, 4, 6)),
@@ -116,7 +113,7 @@ class FileSystem(System):
 
     def draw_work(self, _capacity, _zones):
         r = Stream(self.seed, "work")
-        self.work, self.jobs, self.options = r.choice(sorted(PERSONALITIES)), None, {}
+        self.work, self.jobs = r.choice(sorted(PERSONALITIES)), None
         if r.chance(0.35):
             self.jobs = [{name: draw(r) for name, (share, draw) in FIO.items() if r.chance(share)}
                          for _ in range(r.choice((1, 1, 2)))]

@@ -78,10 +78,7 @@ fn file_scope(args: &Torture, kind: &str) -> Result<FileScope, Failure> {
     let known = FileSystemKind::of_name(kind).map_err(|error| Failure::input(format!("--fs: {error}")))?;
     known.read_overrides(&args.fs_set, "--fs-set").map_err(Failure::input)?;
     let mut keys = String::new();
-    for assignment in &args.fs_set {
-        let Some((key, value)) = assignment.split_once('=') else {
-            return Err(Failure::input(format!("--fs-set {assignment}: expected KEY=VALUE")));
-        };
+    for (key, value) in args.fs_set.iter().filter_map(|assignment| assignment.split_once('=')) {
         let (key, value) = (key.trim(), value.trim());
         let is_number = value.parse::<i64>().is_ok();
         let text = if is_number { value.to_string() } else { json!(value).to_string() };

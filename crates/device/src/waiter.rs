@@ -21,7 +21,7 @@ pub(crate) enum Waiter {
     Idle,
     /// A read that goes on from version to version, by slot.
     Versions(u32),
-    /// A page that is had from the rest of its stripe, by slot.
+    /// A page that is rebuilt from parity, by slot.
     Rebuild(u32),
     /// A read or program of map pages, by slot.
     Map(u32),
@@ -78,7 +78,7 @@ impl Waiter {
         }
     }
 
-    /// As whom statistics of the map count it.
+    /// The user of the map that statistics count it as.
     ///
     /// # Panics
     /// It asks for no map pages.

@@ -59,11 +59,13 @@ impl Below {
 
 /// A layer as its description says it.
 pub trait LayerConfig: Debug + Send + Sync {
-    /// Its capacity in sectors over devices.
+    /// Its capacity in sectors over devices; by default all that they have.
     ///
     /// # Errors
     /// Why it cannot stand on them.
-    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError>;
+    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
+        Ok(below.iter().map(|below| below.sectors).sum())
+    }
 
     /// Whether every sector of the one device below is the sector of that number above, and the layer keeps nothing.
     fn is_transparent(&self) -> bool {

@@ -10,7 +10,7 @@ use ssdlab_lab::files::{FilesError, FilesRun, FilesWork, HostTime, run_files};
 use ssdlab_lab::{Control, DeviceUnderTest, RunError};
 use ssdlab_workload::files::PrepareError;
 
-use super::{Files, ends_by_time, finish, staging};
+use super::{Files, ends_by_time, finish, refuse_given, staging};
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{interrupt, progress, shipped};
@@ -73,12 +73,8 @@ pub(super) fn run_on(args: &Files, work: FilesWork<'_>, device: &str) -> Result<
 /// Options of a directory make no sense on a drive that is made anew.
 fn refuse_directory_options(args: &Files) -> Result<(), Failure> {
     let options = [("--prepare-only", args.prepare_only), ("--keep", args.keep), ("--nonempty", args.nonempty)];
-    match options.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Failure::input(format!(
-            "{option} is for --dir: with --device the drive and its file system are made anew for each run, and end with it"
-        ))),
-        None => Ok(()),
-    }
+    let why = "is for --dir: with --device the drive and its file system are made anew for each run, and end with it";
+    refuse_given(&options, why)
 }
 
 /// Why a run cannot be made, with a hint.

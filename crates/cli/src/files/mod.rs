@@ -187,10 +187,13 @@ fn refuse_drive_options(args: &Files) -> Result<(), Failure> {
         ("--no-check", args.no_check),
         ("--memory", args.memory.is_some()),
     ];
-    match options.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Failure::input(format!(
-            "{option} is for --device: in a directory, files are on the file system that is mounted there"
-        ))),
+    refuse_given(&options, "is for --device: in a directory, files are on the file system that is mounted there")
+}
+
+/// Refuses the first of some options that was given; `why` follows its name.
+fn refuse_given(options: &[(&str, bool)], why: &str) -> Result<(), Failure> {
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::input(format!("{option} {why}"))),
         None => Ok(()),
     }
 }

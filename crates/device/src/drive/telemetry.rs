@@ -138,12 +138,12 @@ impl Drive {
         figures
     }
 
-    /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
+    /// Names of the design's own work in flight: what a power cut would interrupt now.
     pub fn in_flight_work(&mut self) -> Vec<&'static str> {
         self.ftl.in_flight_work(&self.media)
     }
 
-    /// Walks everything and checks the conservation laws.
+    /// Checks the invariants of the whole drive.
     pub fn check(&self) -> Vec<Check> {
         let mut checks = self.ftl.check(&self.media);
         let counts = self.media.flash.counts();

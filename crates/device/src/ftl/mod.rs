@@ -319,7 +319,7 @@ pub(crate) trait Ftl: Send {
         Vec::new()
     }
 
-    /// Kinds of the design's own work that are under way, by name: what a power cut now falls into.
+    /// Names of the design's own work in flight: what a power cut would interrupt now.
     fn in_flight_work(&mut self, _: &Media) -> Vec<&'static str> {
         Vec::new()
     }

@@ -63,7 +63,7 @@ impl Flash {
         };
         let so_far = |channel: &Channel| {
             let ahead = channel.free_at.since(now);
-            assert!(channel.busy >= ahead, "a channel was busy for {}, of which {ahead} are to come", channel.busy);
+            assert!(channel.busy >= ahead, "a channel was busy for {}, and {ahead} lie ahead", channel.busy);
             channel.busy - ahead
         };
         let channels = self.channels.iter().map(so_far).collect();

@@ -38,7 +38,7 @@ impl FileSystem {
             })
     }
 
-    /// The next look for old dirty pages that can find one: whole periods from now. Dirty pages that come later are older later.
+    /// The next look for old dirty pages that can find one: whole periods from now. Pages that become dirty later expire later.
     fn next_look(&self) -> Nanos {
         let Options { dirty_period, dirty_expiry, .. } = self.core.options;
         let oldest = self.core.dirty_files.first().map(|(since, _)| since.0.saturating_add(dirty_expiry.0));
@@ -47,7 +47,7 @@ impl FileSystem {
         self.after(Nanos(dirty_period.0.saturating_mul(periods)))
     }
 
-    /// Nothing is dirty: looks take place in each period again, since the page for which the next one waits is written.
+    /// Where nothing is dirty, the next look is in the next period again: the page that it was put off for is written.
     pub(crate) fn look_in_next_period(&mut self) {
         let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
         if self.core.dirty_pages == 0 && period > 0 && self.expire_at < Nanos::MAX && self.expire_at.0 > now + period {

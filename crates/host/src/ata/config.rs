@@ -7,7 +7,7 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 
 use super::Ata;
-use crate::layers::{Below, LayerConfig, LayerKind, only, shown_time};
+use crate::layers::{LayerConfig, LayerKind, only, shown_time};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -105,10 +105,6 @@ impl AtaConfig {
 }
 
 impl LayerConfig for AtaConfig {
-    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
-        Ok(below.iter().map(|below| below.sectors).sum())
-    }
-
     fn is_transparent(&self) -> bool {
         true
     }

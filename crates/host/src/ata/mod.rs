@@ -193,10 +193,6 @@ impl Layer for Ata {
         &mut self.io
     }
 
-    fn capacity(&self) -> u64 {
-        self.io.array.device(0).sectors()
-    }
-
     /// What cannot be repeated keeps its order in the device.
     fn extent(&self, request: &Request) -> Request {
         let in_range = request.sector.checked_add(request.sectors).is_some();

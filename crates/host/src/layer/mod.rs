@@ -58,8 +58,10 @@ pub(crate) trait Layer: Send + Sized {
     /// What every layer keeps, to change.
     fn io_mut(&mut self) -> &mut Io<Self::Purpose, Self::State>;
 
-    /// Sectors that it offers.
-    fn capacity(&self) -> u64;
+    /// Sectors that it offers; by default those of the one device below.
+    fn capacity(&self) -> u64 {
+        self.io().array.device(0).sectors()
+    }
 
     /// What a command excludes: those that overlap it wait, where one of the two changes sectors. One without sectors excludes
     /// nothing.

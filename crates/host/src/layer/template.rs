@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Array, Ended, Io, Layer, Turn};
-use crate::layers::{Below, LayerConfig, LayerKind};
+use crate::layers::{LayerConfig, LayerKind};
 use crate::{Device, LayerError, LayerMetrics};
 
 /// What the registry knows of it.
@@ -21,10 +21,6 @@ pub(crate) const LAYER: LayerKind = LayerKind {
 pub(crate) struct PassThroughConfig;
 
 impl LayerConfig for PassThroughConfig {
-    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
-        Ok(below.iter().map(|below| below.sectors).sum())
-    }
-
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(PassThrough { io: Io::new(Array::new(below), &LAYER) }))
     }
@@ -47,10 +43,6 @@ impl Layer for PassThrough {
 
     fn io_mut(&mut self) -> &mut Io<u32, ()> {
         &mut self.io
-    }
-
-    fn capacity(&self) -> u64 {
-        self.io.array.device(0).sectors()
     }
 
     fn start(&mut self, slot: u32, _: Turn) {

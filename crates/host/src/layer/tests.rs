@@ -105,10 +105,6 @@ impl Layer for Delay {
         &mut self.io
     }
 
-    fn capacity(&self) -> u64 {
-        self.io.array.device(0).sectors()
-    }
-
     fn start(&mut self, slot: u32, _: Turn) {
         self.held.push_back((Nanos(self.io.array.now().0 + DELAY.0), slot));
     }

@@ -171,7 +171,7 @@ impl PageCache {
         self.io.answer(slot, status);
     }
 
-    /// Writes end as aborted that have not ended and of which some blocks may have been written back and lost.
+    /// Ends writes as aborted whose blocks may have been written back and lost before the write has ended.
     fn abort_begun_writes(&mut self) {
         let begun = |command: &Command<State>| command.request.op == Op::Write && command.state.done > 0;
         let slots: Vec<u32> =
@@ -191,10 +191,6 @@ impl Layer for PageCache {
 
     fn io_mut(&mut self) -> &mut Io<Purpose, State> {
         &mut self.io
-    }
-
-    fn capacity(&self) -> u64 {
-        self.io.array.device(0).sectors()
     }
 
     /// Whole blocks: two commands change one block one after the other.

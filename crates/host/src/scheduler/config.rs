@@ -9,7 +9,7 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use super::Scheduler;
 use super::policy::{OWN_KEYS, POLICIES, PolicyConfig, with_own_keys};
 use super::request::PARTS_MAX;
-use crate::layers::{Below, LayerConfig, LayerKind, only, shown_time};
+use crate::layers::{LayerConfig, LayerKind, only, shown_time};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -197,10 +197,6 @@ fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
 }
 
 impl LayerConfig for SchedulerConfig {
-    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
-        Ok(below.iter().map(|below| below.sectors).sum())
-    }
-
     fn is_transparent(&self) -> bool {
         true
     }

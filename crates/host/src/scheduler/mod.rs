@@ -205,10 +205,6 @@ impl Layer for Scheduler {
         &mut self.io
     }
 
-    fn capacity(&self) -> u64 {
-        self.io.array.device(0).sectors()
-    }
-
     /// The device below keeps the order.
     fn extent(&self, request: &Request) -> Request {
         Request { sectors: 0, ..*request }

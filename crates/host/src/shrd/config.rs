@@ -10,7 +10,7 @@ use ssdlab_base::{CommandSet, Opcode, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
 
 use super::Shrd;
-use crate::layers::{Below, LayerConfig, LayerKind, only};
+use crate::layers::{LayerConfig, LayerKind, only};
 use crate::{Device, LayerError};
 
 /// What the registry knows of it.
@@ -216,10 +216,6 @@ impl ShrdConfig {
 }
 
 impl LayerConfig for ShrdConfig {
-    fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
-        Ok(below.iter().map(|below| below.sectors).sum())
-    }
-
     fn commands(&self) -> &'static [&'static CommandSet] {
         static SETS: [&CommandSet; 1] = [&SHRD];
         &SETS

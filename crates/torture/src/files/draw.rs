@@ -8,7 +8,6 @@ use ssdlab_base::{Nanos, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_fs::call::Sync;
-use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Job, MakeError, Reply};
 
 use super::call::{FileCall, Kind, Path, Simple};
@@ -41,8 +40,7 @@ impl FileScope {
     /// # Errors
     /// There is no such kind, or a key is wrong.
     pub fn new(kind: &str, keys: &str, calls: u64) -> Result<FileScope, ScriptError> {
-        FileSystemKind::of_name(kind).map_err(|cause| ScriptError(format!("--fs: {cause}")))?;
-        let kind = Files::new(kind, keys, "--fs-set")?.kind.name;
+        let kind = Files::new(kind, keys, "keys of the file system")?.kind.name;
         Ok(FileScope { kind, keys: keys.to_string(), calls, cuts: true, faults: true })
     }
 

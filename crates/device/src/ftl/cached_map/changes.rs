@@ -22,8 +22,8 @@ impl MapCache {
         self.changes[page as usize].push(lpn.0 % self.shape.entries);
     }
 
-    /// Copies of a unit that no map page names are older than a trim, of which the entry tells from now on; it is about to be
-    /// told of with [`MapCache::trimmed`].
+    /// Notes the number of a trim of a unit: copies that no map page names are older. [`MapCache::trimmed`] puts it into the entry
+    /// next.
     pub(in crate::ftl) fn trimmed_since(&mut self, lpn: Lpn, number: u32) {
         assert!(number < TRIMMED - 1, "write {number} of the host is behind what an entry has room for");
         self.trimmed_since.insert(lpn, number);

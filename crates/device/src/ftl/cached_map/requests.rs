@@ -57,8 +57,8 @@ impl MapCache {
         there
     }
 
-    /// The waiter uses what it asked for now, or asks no more. Its lines lose their
-    /// pins; none of them leaves the cache within this call.
+    /// Ends the request of a waiter that uses now what it asked for, or asks no more. Its lines are unpinned; none of them leaves the
+    /// cache within this call.
     pub(in crate::ftl) fn release_job(&mut self, media: &mut Media, waiter: Waiter) {
         let Some(job) = self.jobs.end(waiter) else { return };
         if job.granted {

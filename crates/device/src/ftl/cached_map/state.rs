@@ -30,7 +30,7 @@ pub(super) struct PageState {
     pub(super) base: Base,
 }
 
-/// Entries of a map page on flash, of which some are to be programmed anew.
+/// Entries of a map page on flash, and those among them that have to be programmed again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Base {
     #[default]
