@@ -258,6 +258,10 @@ pub trait BlockDevice: Send {
         let _ = requests;
     }
 
+    /// The caller waits for requests that it has submitted: no layer holds them back for others to join, as a block layer with a plug
+    /// does.
+    fn unplug(&mut self) {}
+
     /// When something happens next; `None` when nothing will.
     fn next_event(&self) -> Option<Nanos>;
 

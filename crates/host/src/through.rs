@@ -139,6 +139,10 @@ impl<B: Between> BlockDevice for Through<B> {
         self.device.prefetch(requests);
     }
 
+    fn unplug(&mut self) {
+        self.device.unplug();
+    }
+
     fn outstanding(&self) -> u64 {
         self.device.outstanding()
     }

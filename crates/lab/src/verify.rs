@@ -374,6 +374,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Verified<'_, D> {
         self.device.take_events(to);
     }
 
+    fn unplug(&mut self) {
+        self.device.unplug();
+    }
+
     fn next_event(&self) -> Option<Nanos> {
         self.device.next_event()
     }

@@ -345,6 +345,11 @@ impl<P> Array<P> {
         self.has_event
     }
 
+    /// No device holds back what was sent to it.
+    pub(crate) fn unplug(&mut self) {
+        self.below.iter_mut().for_each(|below| below.device.unplug());
+    }
+
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         self.below.iter().filter_map(|below| below.device.next_event()).min()
     }

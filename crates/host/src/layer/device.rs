@@ -94,6 +94,10 @@ impl<L: Layer> BlockDevice for L {
         self.expect(requests);
     }
 
+    fn unplug(&mut self) {
+        self.caller_waits();
+    }
+
     fn next_event(&self) -> Option<Nanos> {
         self.next_time()
     }

@@ -94,6 +94,11 @@ pub(crate) trait Layer: Send + Sized {
     /// The time of [`wakes_at`](Layer::wakes_at) is there. It says a later one from now on, or none.
     fn wake(&mut self) {}
 
+    /// Who is above waits for what it has sent: nothing is held back for more to come.
+    fn caller_waits(&mut self) {
+        self.io_mut().array.unplug();
+    }
+
     /// A device has lost its power, and with it what `loss` says; what a host of the layer has lost.
     fn power_lost(&mut self, device: usize, loss: Loss) -> Loss {
         let _ = device;

@@ -228,6 +228,9 @@ impl Layer for PageCache {
         self.advance_flushes();
         self.write_back();
         self.advance_flushes();
+        if !self.flushes.is_empty() && !self.in_flight.is_empty() {
+            self.io.array.unplug();
+        }
         let dirty = self.pages.dirty();
         self.counts.dirty_max = self.counts.dirty_max.max(u64::from(dirty));
         if self.next_look.is_none() && dirty > 0 && self.io.is_timed && self.refuses.is_none() {

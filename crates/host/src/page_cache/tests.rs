@@ -2,12 +2,14 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
+use ssdlab_device::description::{Section, Tree};
 use ssdlab_device::{Data, Description, Drive, Options};
 use ssdlab_flash::Contents;
 
 use super::pages::{DIRTY, Pages};
 use super::{PageCache, PageCacheConfig};
-use crate::{Administration as _, BlockDevice as _, Member};
+use crate::scheduler::LAYER as SCHEDULER;
+use crate::{Administration as _, BlockDevice as _, Device, Member};
 
 fn config(ram: u64) -> PageCacheConfig {
     PageCacheConfig {
@@ -23,13 +25,18 @@ fn config(ram: u64) -> PageCacheConfig {
     }
 }
 
-fn cache(ram: u64) -> PageCache {
-    let text = "name = \"small\"\n[flash]\nchannels = 4\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-                blocks_per_plane = 128\npages_per_block = 64\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\n\
-                user = \"96m\"\n";
-    let drive = Description::parse(text, "small.toml").and_then(|description| description.resolve()).expect("a drive");
+const SMALL: &str = "name = \"small\"\n[flash]\nchannels = 4\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                     blocks_per_plane = 128\npages_per_block = 64\npage_size = \"4k\"\ncell = \"slc\"\n[capacity]\n\
+                     user = \"96m\"\n";
+
+fn small_drive() -> Box<dyn Device> {
+    let drive = Description::parse(SMALL, "small.toml").and_then(|description| description.resolve()).expect("a drive");
     let options = Options { seed: 1, contents: Contents::Nothing };
-    PageCache::new(Member::alone(Drive::new(&drive, options).expect("a drive"), options), config(ram))
+    Member::alone(Drive::new(&drive, options).expect("a drive"), options)
+}
+
+fn cache(ram: u64) -> PageCache {
+    PageCache::new(small_drive(), config(ram))
 }
 
 fn run_out(cache: &mut PageCache) {
@@ -159,4 +166,23 @@ fn blocks_leave_as_two_plain_lists_say() {
         assert!(dirty.iter().all(|block| pages.has(pages.find(*block).expect("it is cached"), DIRTY)));
     }
     assert!(evicted > 3000, "only {evicted} blocks left: this test tests nothing");
+}
+
+/// A page cache above a scheduler: how long a block and its flush take.
+fn flush_time(unplug: &str) -> u64 {
+    let tree = Tree::parse(&format!("policy = \"noop\"\n{unplug}"), "test.toml").expect("a text");
+    let below = (SCHEDULER.read)(&Section::root(&tree, SCHEDULER.keys)).expect("keys that it takes");
+    let mut cache = PageCache::new(below.make(vec![small_drive()]).expect("a layer"), config(8 << 20));
+    for request in [Request::new(Op::Write, 8, 8), Request::new(Op::Flush, 0, 0)] {
+        cache.submit(&Request { at: cache.now(), ..request }, Data::Nothing);
+        run_out(&mut cache);
+    }
+    let below = &cache.layers()[1].figures;
+    assert_eq!((below["unplugged_by_time"], below["plugs"]), (0.0, below["unplugged_by_waiter"]));
+    cache.now().0
+}
+
+#[test]
+fn a_flush_does_not_wait_for_a_plug() {
+    assert_eq!(flush_time("unplug_time = \"50ms\"\n"), flush_time("unplug_requests = 1\n"));
 }

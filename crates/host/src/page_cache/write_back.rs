@@ -143,7 +143,8 @@ impl PageCache {
         }
     }
 
-    /// Whether copies of some blocks are on their way down: the command goes on when they are there.
+    /// Whether copies of some blocks are on their way down: the command goes on when they are there. A task that sleeps on a page
+    /// unplugs the queue (Linux 2.6.33, `sync_page` in mm/filemap.c).
     pub(super) fn wait_for_write_back(&mut self, slot: u32, blocks: &Range<u32>) -> bool {
         let overlaps = |job: &Job| job.blocks.start < blocks.end && blocks.start < job.blocks.end;
         let mut waits = 0;
@@ -152,6 +153,9 @@ impl PageCache {
             waits += 1;
         }
         self.io.command(slot).left += waits;
+        if waits > 0 {
+            self.io.array.unplug();
+        }
         waits > 0
     }
 

@@ -44,8 +44,11 @@ struct Elevator {
     queue: Queue,
     /// While it is plugged: when the requests go that wait for others.
     plugged_until: Option<Nanos>,
+    /// A caller waits for what is held back.
+    has_waiter: bool,
     plugs: u64,
     unplugged_by_time: u64,
+    unplugged_by_waiter: u64,
 }
 
 impl Elevator {
@@ -55,8 +58,10 @@ impl Elevator {
             queue: Queue::new(rules, ordered.requests),
             ordered: ordered.clone(),
             plugged_until: None,
+            has_waiter: false,
             plugs: 0,
             unplugged_by_time: 0,
+            unplugged_by_waiter: 0,
         }
     }
 
@@ -67,6 +72,7 @@ impl Elevator {
         self.queue.admit(joined, now);
         if was_empty && is_timed {
             self.plugged_until = Some(Nanos(now.0.saturating_add(self.ordered.unplug_time.0)));
+            self.has_waiter = false;
             self.plugs += u64::from(can_wait && self.ordered.unplug_requests > 1);
         }
         if !can_wait || self.queue.len() >= self.ordered.unplug_requests as usize {
@@ -262,8 +268,22 @@ impl Layer for Scheduler {
     fn wake(&mut self) {
         if let Some(elevator) = &mut self.elevator {
             elevator.plugged_until = None;
-            elevator.unplugged_by_time += 1;
+            let by_waiter = std::mem::take(&mut elevator.has_waiter);
+            elevator.unplugged_by_waiter += u64::from(by_waiter);
+            elevator.unplugged_by_time += u64::from(!by_waiter);
         }
+    }
+
+    /// The plug goes at once, after what is sent at this instant.
+    fn caller_waits(&mut self) {
+        self.feed();
+        let now = self.io.array.now();
+        if let Some(elevator) = &mut self.elevator
+            && elevator.plugged_until.is_some_and(|until| until > now)
+        {
+            (elevator.plugged_until, elevator.has_waiter) = (Some(now), true);
+        }
+        self.io.array.unplug();
     }
 
     /// A layer that knows the device's set counts on it that what it has sent ends with the power, and sends it again as the device
@@ -295,6 +315,7 @@ impl Layer for Scheduler {
                 ("plugs", elevator.plugs),
                 ("submitters_held", counts.held),
                 ("unplugged_by_time", elevator.unplugged_by_time),
+                ("unplugged_by_waiter", elevator.unplugged_by_waiter),
             ]);
             figures.extend(elevator.policy.figures());
         }
@@ -308,7 +329,7 @@ impl Layer for Scheduler {
     fn reset_counts(&mut self) {
         (self.merged, self.waiting_max) = (0, 0);
         if let Some(elevator) = &mut self.elevator {
-            (elevator.plugs, elevator.unplugged_by_time) = (0, 0);
+            (elevator.plugs, elevator.unplugged_by_time, elevator.unplugged_by_waiter) = (0, 0, 0);
             elevator.queue.counts = queue::Counts::default();
             elevator.policy.reset_counts();
         }
