@@ -23,6 +23,11 @@ const FULL: u64 = 85;
 const FILES: u32 = 200_000;
 const IN_DIRECTORY: u32 = 1_000;
 
+/// Postmark(H) of "Application-Managed Flash" (section 5.3): files, transactions, and bytes of a file.
+const POSTMARK_FILES: u64 = 30_000;
+const TRANSACTIONS: u64 = 60_000;
+const POSTMARK_BYTES: std::ops::RangeInclusive<u64> = 5 << 10..=512 << 10;
+
 /// Pages of a file in the cache.
 const CACHED: u64 = 1 << 20;
 
@@ -111,13 +116,14 @@ impl Pair {
         self.wait(DEPTH - 1);
     }
 
-    fn made(&mut self, call: Call) -> FileId {
+    /// The file that a call has made or found.
+    fn found(&mut self, call: Call) -> FileId {
         self.wait(0);
         self.submit(call);
-        self.fs.run_to_completion(Nanos::MAX);
+        while !self.fs.run_to_completion(Nanos::MAX) {}
         match self.fs.answers().pop().map(|answer| answer.result) {
             Some(Ok(Reply::Found(found))) => found.file,
-            other => panic!("found {other:?} for a new file"),
+            other => panic!("found {other:?} for a file"),
         }
     }
 
@@ -176,11 +182,11 @@ fn run_out(drive: &mut Drive) {
     drive.completions().clear();
 }
 
-/// 4 KiB overwrites of a file with cleaning; then making and removing files of 4 KiB.
+/// 4 KiB overwrites of a file with cleaning; making and removing files of 4 KiB; Postmark(H); sizes.
 pub(crate) fn file_figures() -> Vec<Figure> {
     let config = config("amf-16g-aftl", &[]);
     let sizes = [mount_of_many(&config), memory_of_cached_pages(&config)];
-    overwrites(&config).into_iter().chain(small_files(&config)).chain(sizes).collect()
+    overwrites(&config).into_iter().chain(small_files(&config)).chain(postmark(&config)).chain(sizes).collect()
 }
 
 /// Virtual time of a mount, after a crash of the host, with 1,000,000 files.
@@ -262,7 +268,7 @@ fn memory_of_cached_pages(config: &DriveConfig) -> Figure {
 fn overwrites(config: &DriveConfig) -> [Figure; 2] {
     let mut pair = Pair::new(config);
     pair.fs.set_timed(false);
-    let file = pair.made(Call::Create { directory: ROOT, name: b"file".to_vec() });
+    let file = pair.found(Call::Create { directory: ROOT, name: b"file".to_vec() });
     let blocks = u64::from(pair.fs.superblock().user_blocks) * FULL / 100;
     let megabyte = 256 * BLOCK;
     (0..blocks / 256).for_each(|at| pair.go_on(Pair::write(file, at * megabyte, megabyte as u32)));
@@ -288,7 +294,7 @@ fn overwrites(config: &DriveConfig) -> [Figure; 2] {
 fn small_files(config: &DriveConfig) -> [Figure; 2] {
     let mut pair = Pair::new(config);
     let directories: Vec<FileId> = (0..FILES / IN_DIRECTORY)
-        .map(|number| pair.made(Call::Mkdir { directory: ROOT, name: format!("d{number}").into_bytes() }))
+        .map(|number| pair.found(Call::Mkdir { directory: ROOT, name: format!("d{number}").into_bytes() }))
         .collect();
     pair.sync();
     pair.replay(false);
@@ -297,7 +303,7 @@ fn small_files(config: &DriveConfig) -> [Figure; 2] {
     let of = |number: u32| directories[(number / IN_DIRECTORY) as usize];
     let start = cpu_seconds();
     for number in 0..FILES {
-        let file = pair.made(Call::Create { directory: of(number), name: name(number) });
+        let file = pair.found(Call::Create { directory: of(number), name: name(number) });
         pair.go_on(Pair::write(file, 0, BLOCK as u32));
     }
     pair.sync();
@@ -306,4 +312,94 @@ fn small_files(config: &DriveConfig) -> [Figure; 2] {
     let seconds = cpu_seconds() - start;
     let names = ["files: small files made and removed, alfs", "files: small files, alfs beside their replay"];
     pair.figures(names, u64::from(FILES) * 3, seconds)
+}
+
+/// Postmark as one process: a file is looked up, opened, used in pieces of 4 KiB and closed, one call after the other.
+struct Postmark {
+    pair: Pair,
+    /// Numbers of the files, and their bytes.
+    files: Vec<(u64, u64)>,
+    made: u64,
+    rng: ssdlab_base::Rng,
+    calls: u64,
+}
+
+impl Postmark {
+    fn name(number: u64) -> Vec<u8> {
+        format!("{number}").into_bytes()
+    }
+
+    fn call(&mut self, call: Call) {
+        self.calls += 1;
+        self.pair.submit(call);
+        self.pair.wait(0);
+    }
+
+    fn found(&mut self, call: Call) -> FileId {
+        self.calls += 1;
+        self.pair.found(call)
+    }
+
+    fn pieces(&mut self, offsets: std::ops::Range<u64>, call: impl Fn(u64, u32) -> Call) {
+        let mut at = offsets.start;
+        while at < offsets.end {
+            let length = (offsets.end - at).min(BLOCK - at % BLOCK);
+            self.call(call(at, length as u32));
+            at += length;
+        }
+    }
+
+    fn create(&mut self) {
+        let (number, bytes) = (self.made, self.rng.random_range(POSTMARK_BYTES));
+        self.made += 1;
+        let file = self.found(Call::Create { directory: ROOT, name: Postmark::name(number) });
+        self.call(Call::Open { file });
+        self.pieces(0..bytes, |offset, length| Pair::write(file, offset, length));
+        self.call(Call::Close { file });
+        self.files.push((number, bytes));
+    }
+
+    /// Reads a file, or appends to it; then makes a file or removes one.
+    fn transaction(&mut self) {
+        let at = self.rng.random_range(0..self.files.len());
+        let (number, bytes) = self.files[at];
+        let most = *POSTMARK_BYTES.end();
+        let end =
+            if self.rng.random_bool(0.5) || bytes == most { bytes } else { self.rng.random_range(bytes + 1..=most) };
+        let file = self.found(Call::Lookup { directory: ROOT, name: Postmark::name(number) });
+        self.call(Call::Open { file });
+        if end == bytes {
+            self.pieces(0..bytes, |offset, length| Call::Read { file, offset, length, is_direct: false });
+        } else {
+            self.pieces(bytes..end, |offset, length| Pair::write(file, offset, length));
+            self.files[at].1 = end;
+        }
+        self.call(Call::Close { file });
+        if self.rng.random_bool(0.5) {
+            self.create();
+        } else {
+            let at = self.rng.random_range(0..self.files.len());
+            let (number, _) = self.files.swap_remove(at);
+            self.call(Call::Unlink { directory: ROOT, name: Postmark::name(number) });
+        }
+    }
+}
+
+fn postmark(config: &DriveConfig) -> [Figure; 2] {
+    let files = Vec::new();
+    let mut postmark = Postmark { pair: Pair::new(config), files, made: 0, rng: rng(1, "postmark"), calls: 0 };
+    postmark.pair.fs.set_timed(false);
+    (0..POSTMARK_FILES).for_each(|_| postmark.create());
+    postmark.pair.sync();
+    postmark.pair.replay(false);
+    postmark.pair.fs.set_timed(true);
+    postmark.pair.fs.reset_metrics();
+    postmark.calls = 0;
+    let start = cpu_seconds();
+    (0..TRANSACTIONS).for_each(|_| postmark.transaction());
+    postmark.pair.sync();
+    let seconds = cpu_seconds() - start;
+    let calls = postmark.calls;
+    let names = ["files: Postmark(H), alfs", "files: Postmark(H), alfs beside its replay"];
+    postmark.pair.figures(names, calls, seconds)
 }

@@ -108,6 +108,9 @@ pub struct LayerMetrics {
     /// What is not as it should be, a sentence each: a side of a mirror that was dropped, or is behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
+    /// What of its counters a reader of a run's rates has to know, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// It makes its devices equal again, and goes on with it while no request comes.
     #[serde(skip)]
     pub is_resyncing: bool,
@@ -240,6 +243,11 @@ pub trait BlockDevice: Send {
     /// that sector drops the record; the record before it is not kept, so tests of power cuts use drives that keep bytes.
     fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
         let _ = (sector, bytes);
+    }
+
+    /// The host needs the record at `sector` no more.
+    fn drop_record(&mut self, sector: u64) {
+        let _ = sector;
     }
 
     /// The record that was kept at `sector`, without the zeroes at its end.

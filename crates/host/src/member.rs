@@ -163,6 +163,10 @@ impl BlockDevice for Member {
         self.records.get(sector)
     }
 
+    fn drop_record(&mut self, sector: u64) {
+        self.records.take(sector..sector + 1);
+    }
+
     fn record_bytes(&self) -> u64 {
         self.records.memory_bytes()
     }

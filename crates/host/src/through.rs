@@ -131,6 +131,10 @@ impl<B: Between> BlockDevice for Through<B> {
         self.device.record(sector)
     }
 
+    fn drop_record(&mut self, sector: u64) {
+        self.device.drop_record(sector);
+    }
+
     fn record_bytes(&self) -> u64 {
         self.device.record_bytes()
     }

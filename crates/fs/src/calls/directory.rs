@@ -121,8 +121,14 @@ impl Core {
         let inode = self.inode_mut(parent);
         inode.depth = inode.depth.max(spot.depth);
         inode.size = inode.size.max(u64::from(blocks_of(spot.depth)) * BLOCK as u64);
-        inode.entries += 1;
+        inode.entries = inode.entries.saturating_add(1);
         (inode.modified, inode.changed) = (now, now);
+    }
+
+    /// A directory has one subdirectory more or less. A damaged inode may have any count.
+    pub(crate) fn count_link(&mut self, directory: u32, change: i32) {
+        let inode = self.inode_mut(directory);
+        inode.links = inode.links.saturating_add_signed(change);
     }
 
     /// Takes a name out of a directory.

@@ -1,6 +1,6 @@
 //! What has no name any more, and the ends of truncated files: their blocks are freed, at once or in steps.
 
-use crate::call::FileKind;
+use crate::call::{Errno, FileKind};
 use crate::core::cache::Key;
 use crate::core::{Cancel, Core, Op, Stop, View};
 use crate::format::directory::blocks_of;
@@ -73,7 +73,7 @@ impl Core {
         let count = addresses.iter().filter(|address| **address != NOWHERE).count() as u64;
         for address in addresses {
             if address != NOWHERE && address != LOST {
-                self.space.remove(address);
+                self.remove_block(number, address);
             }
         }
         let inode = self.inode_mut(number);
@@ -120,9 +120,24 @@ pub(crate) struct Target {
     entry: usize,
 }
 
-/// The last thing below an index block that lies behind block `from` of the file.
-fn target(view: &View<'_>, above: u32, entry: usize, node: u32, from: u32) -> Result<Option<Target>, Stop> {
+/// Where an index block of a file is named.
+#[derive(Clone, Copy)]
+struct Place {
+    file: u32,
+    level: u8,
+    above: u32,
+    entry: usize,
+    node: u32,
+}
+
+/// The last thing below an index block of a file that lies behind block `from`. A damaged index block may name any other: one of another
+/// file or level is refused, so that no path is longer than the levels are.
+fn target(view: &View<'_>, place: Place, from: u32) -> Result<Option<Target>, Stop> {
+    let Place { file, level, above, entry, node } = place;
     let index = view.index(node)?;
+    if index.inode != file || index.level != level {
+        return Err(Errno::Io.into());
+    }
     view.may_change(node)?;
     let part = (u64::from(from).saturating_sub(index.first.into()) / span(index.level)) as usize;
     let this = Target { node, from: part, above, entry };
@@ -132,7 +147,8 @@ fn target(view: &View<'_>, above: u32, entry: usize, node: u32, from: u32) -> Re
     }
     // Only the first of them may have nothing behind.
     for entry in behind {
-        if let Some(found) = target(view, node, entry, index.entries[entry], from)? {
+        let below = Place { level: level - 1, above: node, entry, node: index.entries[entry], ..place };
+        if let Some(found) = target(view, below, from)? {
             return Ok(Some(found));
         }
     }
@@ -157,9 +173,11 @@ impl Op for FreeStep {
         let is_gone = inode.links == 0 && !view.is_open(self.number);
         let from = if is_gone { 0 } else { inode.free_from.unwrap_or(u32::MAX) };
         for slot in (0..LEVELS.len()).rev() {
-            if inode.index[slot] != 0
+            let (file, node) = (self.number, inode.index[slot]);
+            let place = Place { file, level: LEVELS[slot], above: file, entry: slot, node };
+            if node != 0
                 && range(slot).1 > u64::from(from)
-                && let Some(target) = target(view, self.number, slot, inode.index[slot], from)?
+                && let Some(target) = target(view, place, from)?
             {
                 return Ok(Plan::Index(target));
             }
@@ -211,7 +229,7 @@ impl Core {
             for (entry, address) in &addresses {
                 self.index_mut(node).set(*entry, NOWHERE);
                 if *address != LOST {
-                    self.space.remove(*address);
+                    self.remove_block(number, *address);
                 }
             }
             let inode = self.inode_mut(number);

@@ -76,7 +76,7 @@ impl Op for Create<'_> {
         core.touched.insert(number);
         core.put_name(parent, &spot, &mut numbers, self.name, (number, self.kind));
         if self.kind == FileKind::Directory {
-            core.inode_mut(parent).links += 1;
+            core.count_link(parent, 1);
         }
         Reply::Found(core.attributes(number))
     }
@@ -120,7 +120,7 @@ impl Op for Remove<'_> {
     fn apply(self, core: &mut Core, found: Found) -> Reply {
         core.take_name(self.directory.number, &found);
         if self.kind == FileKind::Directory {
-            core.inode_mut(self.directory.number).links -= 1;
+            core.count_link(self.directory.number, -1);
         }
         core.unlinked(found.number);
         Reply::Done

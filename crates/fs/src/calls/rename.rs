@@ -108,7 +108,7 @@ impl Op for Rename<'_> {
             Plan::Replace(found, replaced) => {
                 core.lead_name(target, &replaced, found.number);
                 if replaced.kind == FileKind::Directory {
-                    core.inode_mut(target).links -= 1;
+                    core.count_link(target, -1);
                 }
                 core.unlinked(replaced.number);
                 found
@@ -120,8 +120,8 @@ impl Op for Rename<'_> {
         };
         core.take_name(source, &found);
         if found.kind == FileKind::Directory {
-            core.inode_mut(source).links -= 1;
-            core.inode_mut(target).links += 1;
+            core.count_link(source, -1);
+            core.count_link(target, 1);
             core.inode_mut(found.number).parent = target;
         }
         let now = core.now;

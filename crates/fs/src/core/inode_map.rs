@@ -192,7 +192,7 @@ impl Core {
         debug_assert!(removed.is_some_and(|entry| entry.holds == 0), "nothing needs node {number}");
         match self.set_node_address(number, NOWHERE) {
             PENDING => self.space.reserved -= 1,
-            address => self.space.remove(address),
+            address => self.space.remove_metadata(address),
         }
         self.map.nodes_used -= 1;
         self.cancelled.push(Cancel::One(Key::node(number)));

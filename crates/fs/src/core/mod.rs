@@ -137,7 +137,7 @@ impl Core {
         let budget = (options.cache / crate::call::BLOCK_BYTES) as usize;
         Core {
             map: InodeMap::new(&superblock),
-            space: Space::new(&superblock),
+            space: Space::new(&superblock, cell != 512),
             logs: Logs::new(superblock, cell),
             superblock,
             options,

@@ -58,13 +58,15 @@ pub(crate) struct Space {
     pub(crate) map_segments: u32,
     /// A block that was to be freed in a segment that has no valid block.
     pub(crate) contradiction: Option<u32>,
+    /// Metadata blocks that are not valid any more and that the last check-point needs, where the drive keeps records for want of bytes.
+    stale: Option<Vec<u32>>,
     /// Where the search for a free segment goes on, so that all are used in turn.
     next: u32,
 }
 
 impl Space {
     /// All segments before their usage is known.
-    pub(crate) fn new(superblock: &Superblock) -> Space {
+    pub(crate) fn new(superblock: &Superblock, keeps_records: bool) -> Space {
         let one = Segment { state: State::Leaving, valid: 0, writing: 0, reading: 0, age: 0 };
         let mut segments = vec![one; superblock.segments as usize];
         segments.iter_mut().take(3).for_each(|segment| segment.state = State::Fixed);
@@ -79,6 +81,7 @@ impl Space {
             reserved: 0,
             map_segments: 0,
             contradiction: None,
+            stale: keeps_records.then(Vec::new),
             next: 3,
         }
     }
@@ -166,6 +169,19 @@ impl Space {
         one.valid -= 1;
         self.used = self.used.saturating_sub(u64::from(!is_map));
         self.settle(segment);
+    }
+
+    /// A block of metadata is not valid any more.
+    pub(crate) fn remove_metadata(&mut self, address: u32) {
+        self.remove(address);
+        if let Some(stale) = &mut self.stale {
+            stale.push(address);
+        }
+    }
+
+    /// The metadata blocks that were removed since the last call: the check-point that is made now does not need them.
+    pub(crate) fn take_stale(&mut self) -> Vec<u32> {
+        self.stale.as_mut().map_or(Vec::new(), std::mem::take)
     }
 
     /// Notes whether a segment can leave.

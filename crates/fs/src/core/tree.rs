@@ -3,6 +3,7 @@
 use super::Core;
 use super::cache::{Body, Key};
 use super::view::{Leaf, View};
+use crate::call::FileKind;
 use crate::format::inode::{Index, LEVELS, Route, route, span};
 use crate::format::{LOST, NOWHERE};
 
@@ -24,6 +25,14 @@ impl Core {
         }
     }
 
+    /// A block of a file or a directory is not valid any more.
+    pub(crate) fn remove_block(&mut self, number: u32, address: u32) {
+        match self.inode(number).kind {
+            FileKind::Directory => self.space.remove_metadata(address),
+            _ => self.space.remove(address),
+        }
+    }
+
     /// A block of a file is at an address from now on, and where it was before holds nothing.
     pub(crate) fn move_block(&mut self, number: u32, leaf: u32, block: u32, address: u32) {
         let before = self.set_address(number, leaf, block, address);
@@ -31,12 +40,12 @@ impl Core {
             self.space.add(address);
         }
         if before != NOWHERE && before != LOST {
-            self.space.remove(before);
+            self.remove_block(number, before);
         }
         let (had, has) = (before != NOWHERE, address != NOWHERE);
         if had != has {
             let inode = self.inode_mut(number);
-            inode.blocks = if has { inode.blocks + 1 } else { inode.blocks.saturating_sub(1) };
+            inode.blocks = if has { inode.blocks.saturating_add(1) } else { inode.blocks.saturating_sub(1) };
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Checkpoints {
     joined: Vec<u32>,
     /// Segments that the one on its way calls free.
     leaving: Vec<u32>,
+    /// Metadata blocks that it does not need and the one before did.
+    stale: Vec<u32>,
     blocks: Vec<Box<Bytes>>,
     /// The check-point segment in use, the next block of it, and the newest version of all.
     pub(crate) segment: u32,
@@ -74,6 +76,7 @@ impl Checkpoints {
             next: Vec::new(),
             joined: Vec::new(),
             leaving: Vec::new(),
+            stale: Vec::new(),
             blocks: Vec::new(),
             segment,
             block,
@@ -176,6 +179,7 @@ impl FileSystem {
             Ok(leaving) => {
                 self.end_cleaning_of(&leaving);
                 self.checkpoints.leaving = leaving;
+                self.checkpoints.stale = self.core.space.take_stale();
             }
             Err(_) => {
                 self.core.set_read_only("no free segment is left for a check-point".to_string());
@@ -268,6 +272,9 @@ impl FileSystem {
         self.runnable.extend(joined);
         let leaving = std::mem::take(&mut self.checkpoints.leaving);
         self.checkpoints.to_trim.extend(leaving);
+        for address in std::mem::take(&mut self.checkpoints.stale) {
+            self.below.device_mut().drop_record(u64::from(address) * BLOCK_SECTORS);
+        }
         self.checkpoint_at = self.after(self.core.options.checkpoint_period);
         self.cleaned.clear();
         self.room_may_have_come();

@@ -78,7 +78,7 @@ impl Core {
             self.metrics.count(kind, 1);
             match self.set_node_address(number, address) {
                 PENDING => self.space.reserved -= 1,
-                before => self.space.remove(before),
+                before => self.space.remove_metadata(before),
             }
             self.space.add(address);
             self.cache.set_sent(Key::node(number));
@@ -119,7 +119,7 @@ impl Core {
         self.metrics.count(kind, 1);
         self.space.add(address);
         if before != NOWHERE {
-            self.space.remove(before);
+            self.space.remove_metadata(before);
         }
         Ok(address)
     }

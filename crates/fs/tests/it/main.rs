@@ -7,3 +7,4 @@ mod full;
 mod lost;
 mod payloads;
 mod planted;
+mod records;

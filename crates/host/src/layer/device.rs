@@ -81,6 +81,12 @@ impl<L: Layer> BlockDevice for L {
         }
     }
 
+    fn drop_record(&mut self, sector: u64) {
+        if L::KIND.hands_on {
+            self.io_mut().array.device_mut(0).drop_record(sector);
+        }
+    }
+
     fn record(&self, sector: u64) -> Option<&[u8]> {
         let below = handed_on(self)?;
         self.io().record(sector, below)

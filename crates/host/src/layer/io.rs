@@ -135,7 +135,7 @@ pub(crate) struct Io<P, S> {
     numbers: u64,
     order: u64,
     pub(super) outstanding: u64,
-    pub(super) taken: Traffic,
+    pub(crate) taken: Traffic,
     /// Commands that waited for others on the same sectors.
     pub(crate) waited_for_overlaps: u64,
     pub(crate) completions: Vec<Completion>,

@@ -2,8 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use ssdlab_base::Op;
+
 use super::PageCache;
+use super::config::BLOCK_BYTES;
 use super::write_back::Cause;
+
+/// The share of the bytes written, in percent, from which dirty blocks are mentioned.
+const DIRTY_TO_MENTION: u64 = 1;
 
 /// What it did beside what it was asked for, in blocks where nothing else is said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +30,18 @@ pub(super) struct Counts {
 }
 
 impl PageCache {
+    /// Whether rates count writes that have not reached the device.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let (dirty, written) = (u64::from(self.pages.dirty()), self.io.taken.bytes[Op::Write as usize]);
+        if dirty * BLOCK_BYTES * 100 <= written * DIRTY_TO_MENTION {
+            return Vec::new();
+        }
+        vec![format!(
+            "{dirty} blocks of 4 KB are dirty at the end: rates count their writes, which have not reached the drive; fio's end_fsync=1 \
+             makes the run write them"
+        )]
+    }
+
     /// Its counters by name (docs/host.md).
     pub(super) fn figures(&self) -> BTreeMap<String, f64> {
         let (counts, pages) = (&self.counts, &self.pages.counts);

@@ -290,7 +290,12 @@ impl Layer for PageCache {
     }
 
     fn metrics(&self) -> LayerMetrics {
-        LayerMetrics { configuration: self.config.shown(), figures: self.figures(), ..LayerMetrics::default() }
+        LayerMetrics {
+            configuration: self.config.shown(),
+            figures: self.figures(),
+            notes: self.notes(),
+            ..LayerMetrics::default()
+        }
     }
 
     fn reset_counts(&mut self) {

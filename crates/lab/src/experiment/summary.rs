@@ -270,8 +270,10 @@ pub(super) fn summarise(
         result.warnings.insert(0, warning);
     }
     let of_layer = |layer: &LayerMetrics| {
-        let told = |sentence: &String| format!("the layer {} is degraded: {sentence}", layer.kind);
-        layer.degraded.iter().map(told).collect::<Vec<_>>()
+        let degraded =
+            layer.degraded.iter().map(|sentence| format!("the layer {} is degraded: {sentence}", layer.kind));
+        let notes = layer.notes.iter().map(|sentence| format!("the layer {}: {sentence}", layer.kind));
+        degraded.chain(notes).collect::<Vec<_>>()
     };
     result.warnings.splice(0..0, result.host_layers.iter().flat_map(of_layer));
     if let Some(set) = stack.parts().first().and_then(|part| part.drive.command_set()) {

@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use rand::RngExt;
-use ssdlab_base::rng;
-use ssdlab_torture::files::fuzzing::{damaged_block, damaged_image};
+use ssdlab_base::{Rng, rng};
+use ssdlab_torture::files::fuzzing::{Handled, damaged_block, damaged_image};
 use ssdlab_torture::files::{FileScope, ShortSequences};
 use ssdlab_torture::seeds;
 
@@ -49,14 +49,20 @@ fn every_cut_of_every_short_sequence_of_calls_is_survived() {
     assert!(totals.cuts > 5_000, "{} cuts", totals.cuts);
 }
 
+/// An image of this seed, damaged.
+fn damaged(seed: u64) -> (Handled, Rng) {
+    let mut rng = rng(seed, "damage");
+    let edits = 4 * rng.random_range(1..6);
+    let image = damaged_image(&(0..=edits).map(|_| rng.random()).collect::<Vec<u8>>());
+    (image, rng)
+}
+
 /// Blocks of metadata are changed, with checksums mended or not. Mounting, walking and checking end with an error or an answer.
 #[test]
 fn damaged_images_are_answered_with_errors_and_never_with_a_panic() {
     let (mut images, mut named, mut refused) = (0, 0, 0);
     seeds::campaign("files", "damaged_images_are_answered_with_errors_and_never_with_a_panic", 500, |seed| {
-        let mut rng = rng(seed, "damage");
-        let edits = 4 * rng.random_range(1..6);
-        let image = damaged_image(&(0..=edits).map(|_| rng.random()).collect::<Vec<u8>>());
+        let (image, mut rng) = damaged(seed);
         (images, named, refused) = (images + 1, named + u32::from(image.named), refused + u32::from(image.refused));
         for _ in 0..50 {
             let edits = 4 * rng.random_range(1..20);
@@ -65,4 +71,12 @@ fn damaged_images_are_answered_with_errors_and_never_with_a_panic() {
     });
     println!("{images} images: the check names something in {named}, {refused} mounts are refused");
     assert!(images < 500 || (named > 100 && refused > 5), "{named} named, {refused} refused");
+}
+
+/// A count of names that overflowed (316), and an index block that named itself (3033).
+#[test]
+fn damaged_images_that_once_ended_in_a_panic_are_answered() {
+    for seed in [316, 3033] {
+        damaged(seed);
+    }
 }
