@@ -12,6 +12,9 @@ use crate::seeded::{FsBug, seeded};
 /// Most streams of a file that are known at a time.
 const STREAMS: usize = 16;
 
+/// How many times a file becomes shorter before those are forgotten that nothing needs any more.
+const SHORTENINGS: usize = 64;
+
 /// A stream of reads that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stream {
@@ -75,8 +78,9 @@ pub(crate) struct File {
     pub(crate) is_behind: bool,
     /// It has blocks behind that size, which are freed after a crash.
     pub(crate) has_more: bool,
-    /// Writes of pages up to this number were sent before the file became shorter, and the least size that it had since.
-    shortened: (u32, u64),
+    /// When the file became shorter: the last write of a page that was sent before, and the least size that the file had since. Later
+    /// ones have larger sizes.
+    shortenings: Vec<(u32, u64)>,
     /// By page and write: the size that a write goes with whose page was changed and sent again before it ended.
     sent_again: BTreeMap<(u32, u32), u64>,
     pub(crate) read_ahead: ReadAhead,
@@ -92,7 +96,7 @@ impl File {
     fn begin(&mut self, size: u64) {
         if self.pages.is_empty() {
             (self.durable, self.sent) = (size, size);
-            self.shortened = (0, u64::MAX);
+            self.shortenings.clear();
             self.sizes.clear();
         }
     }
@@ -109,8 +113,10 @@ impl File {
         self.sizes.insert(size);
     }
 
-    /// A call made the file shorter.
-    fn shrink(&mut self, size: u64) {
+    /// A call made the file shorter; `last` is the last write of a page that was sent before.
+    fn shrink(&mut self, size: u64, last: u32) {
+        while self.shortenings.pop_if(|(_, least)| *least >= size).is_some() {}
+        self.shortenings.push((last, size));
         self.sizes.split_off(&size);
         self.sizes.insert(size);
         self.durable = self.durable.min(size);
@@ -120,8 +126,14 @@ impl File {
     /// The size that a page goes with, whose write of a number was sent when the size was `size`. What lies before the place where the
     /// file was cut since is on the drive.
     pub(crate) fn covered(&self, write: u32, size: u64) -> u64 {
-        let (last, least) = self.shortened;
-        if write > last { size } else { size.min(least) }
+        // The first one behind the write has the least size of all behind it.
+        let behind = self.shortenings.partition_point(|(last, _)| *last < write);
+        self.shortenings.get(behind).map_or(size, |(_, least)| size.min(*least))
+    }
+
+    /// Forgets when the file became shorter before this write was sent: none that was sent before is on its way.
+    fn forget_before(&mut self, write: u32) {
+        self.shortenings.retain(|(last, _)| *last >= write);
     }
 
     /// A page is sent while the size is `size`.
@@ -162,13 +174,16 @@ impl Core {
     /// Sets the size of a file.
     pub(crate) fn set_size(&mut self, number: u32, size: u64) {
         let before = self.inode(number).size;
-        let write = self.write_number();
+        let last = self.last_write_number();
         if let Some(file) = self.files.get_mut(&number)
             && !file.pages.is_empty()
         {
             if size < before {
-                file.shrink(size);
-                file.shortened = (write, size.min(file.shortened.1));
+                file.shrink(size, last);
+                if file.shortenings.len().is_multiple_of(SHORTENINGS) {
+                    let oldest = self.oldest_write(number);
+                    self.file_mut(number).forget_before(oldest);
+                }
             } else {
                 file.grow(size);
             }
@@ -179,6 +194,14 @@ impl Core {
             page.covers = page.covers.min(size);
         }
         self.inode_mut(number).size = size;
+    }
+
+    /// The oldest write of a file's pages that has not ended; the next one if all have.
+    fn oldest_write(&self, number: u32) -> u32 {
+        let Some(file) = self.files.get(&number) else { return self.next_write };
+        let newest = file.pages.iter().filter_map(|page| self.cache.page(number, *page).map(|page| page.writing));
+        let before = file.sent_again.keys().map(|(_, write)| *write);
+        newest.chain(before).filter(|write| *write > 0).min().unwrap_or(self.next_write)
     }
 
     /// The size of a file for a check-point that is made now.

@@ -97,8 +97,8 @@ pub struct PageCache {
     for_space: VecDeque<u32>,
     /// Commands whose blocks are copied, and when that is over.
     copies: VecDeque<(Nanos, u32)>,
-    /// When it looks for expired blocks.
-    next_look: Option<Nanos>,
+    /// When it last looked for expired blocks.
+    looked_at: Option<Nanos>,
     /// Why the device below takes no writes any more.
     refuses: Option<Status>,
     counts: Counts,
@@ -126,7 +126,7 @@ impl PageCache {
             held: VecDeque::new(),
             for_space: VecDeque::new(),
             copies: VecDeque::new(),
-            next_look: None,
+            looked_at: None,
             refuses: None,
             counts: Counts::default(),
         }
@@ -233,14 +233,11 @@ impl Layer for PageCache {
         }
         let dirty = self.pages.dirty();
         self.counts.dirty_max = self.counts.dirty_max.max(u64::from(dirty));
-        if self.next_look.is_none() && dirty > 0 && self.io.is_timed && self.refuses.is_none() {
-            self.next_look = Some(Nanos(self.io.array.now().0.saturating_add(self.config.period.0)));
-        }
         false
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
-        self.copies.front().map(|(at, _)| *at).into_iter().chain(self.next_look).min()
+        self.copies.front().map(|(at, _)| *at).into_iter().chain(self.next_look()).min()
     }
 
     fn wake(&mut self) {
@@ -251,8 +248,8 @@ impl Layer for PageCache {
             self.copies.pop_front();
             self.copied(slot);
         }
-        if self.next_look.is_some_and(|at| at <= now) {
-            self.next_look = None;
+        if self.next_look().is_some_and(|at| at <= now) {
+            self.looked_at = Some(now);
             self.look_for_expired(now);
         }
     }
@@ -302,6 +299,6 @@ impl Layer for PageCache {
         self.counts = Counts::default();
         self.pages.counts = pages::Counts::default();
         self.pages.reset_time();
-        self.next_look = None;
+        self.looked_at = None;
     }
 }

@@ -425,6 +425,23 @@ impl Pages {
         blocks
     }
 
+    /// Since when the block has been dirty that has been so for longest.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        (self.by_age.head != NONE).then(|| self.since(self.by_age.head))
+    }
+
+    /// Since when the block has been dirty that has been so for longest, of those that may be written.
+    pub(super) fn oldest_to_write(&self) -> Option<u64> {
+        let mut page = self.by_age.head;
+        while page != NONE {
+            if self.is_to_write(self.pages[page as usize].block) {
+                return Some(self.since(page));
+            }
+            page = self.pages[page as usize].links[AGE][1];
+        }
+        None
+    }
+
     /// The first block at or behind a place that may be written, or else the first one.
     pub(super) fn next_to_write(&self, from: u32) -> Option<u32> {
         self.to_write.range(from..).next().or_else(|| self.to_write.first()).copied()

@@ -134,7 +134,6 @@ impl PageCache {
         }
         if !matches!(status, Status::Success | Status::Aborted) {
             self.refuses = Some(status);
-            self.next_look = None;
         }
         for slot in waiters {
             if self.io.command(slot).ends() {
@@ -157,6 +156,23 @@ impl PageCache {
             self.io.array.unplug();
         }
         waits > 0
+    }
+
+    /// When the next look for old blocks is due that will find one; looks are at multiples of `period`.
+    pub(super) fn next_look(&self) -> Option<Nanos> {
+        if !self.io.is_timed || self.refuses.is_some() || !self.expired.is_empty() {
+            return None;
+        }
+        let (period, now) = (self.config.period.0, self.io.array.now().0);
+        let expires = |since: u64| since.saturating_add(self.config.expire.0);
+        let mut old = expires(self.pages.oldest()?);
+        if old <= now {
+            // It may be one that a command going through holds back.
+            old = expires(self.pages.oldest_to_write()?);
+        }
+        let tick = old.max(now).div_ceil(period).saturating_mul(period);
+        let is_over = self.looked_at.is_some_and(|looked| tick <= looked.0);
+        Some(Nanos(if is_over { tick.saturating_add(period) } else { tick }))
     }
 
     /// Blocks that have been dirty for long enough are written back.
