@@ -82,6 +82,10 @@ pub enum SchedulerKind {
     /// In order of arrival over the whole drive: an operation starts when its commands and data can be sent, and those of
     /// all that came before it have been (Application-Managed Flash, Figure 8).
     SingleFifo,
+    /// In order of arrival over the whole drive: an operation is issued when all that came before it were accepted by their
+    /// idle dies, and this one's die is idle. Transfers on several channels overlap (the waiting room of the OpenSSD Jasmine
+    /// board's flash controller; Getting Real, section 2.1).
+    InOrder,
 }
 
 /// Faults: by rate, drawn from the seed, and by script.

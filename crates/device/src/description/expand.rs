@@ -138,6 +138,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
         SchedulerKind::Fifo => insert("scheduler", text("fifo")),
         SchedulerKind::ReadsFirst => insert("scheduler", text("reads-first")),
         SchedulerKind::SingleFifo => insert("scheduler", text("single-fifo")),
+        SchedulerKind::InOrder => insert("scheduler", text("in-order")),
         SchedulerKind::HostFirst { starvation } => {
             insert("scheduler_starvation", span(starvation));
             insert("scheduler", text("host-first"))

@@ -251,6 +251,7 @@ fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
         "reads-first" => SchedulerKind::ReadsFirst,
         "host-first" => SchedulerKind::HostFirst { starvation },
         "single-fifo" => SchedulerKind::SingleFifo,
+        "in-order" => SchedulerKind::InOrder,
         _ => SchedulerKind::Fifo,
     })
 }

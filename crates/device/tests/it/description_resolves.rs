@@ -288,6 +288,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
         Just(SchedulerKind::Fifo),
         Just(SchedulerKind::ReadsFirst),
         Just(SchedulerKind::SingleFifo),
+        Just(SchedulerKind::InOrder),
         span().prop_map(|starvation| SchedulerKind::HostFirst { starvation })
     ];
     let rate = || 0.0..=1.0_f64;

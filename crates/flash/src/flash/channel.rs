@@ -111,8 +111,8 @@ impl Flash {
     #[cold]
     #[inline(never)]
     fn tell_transfer(&mut self, index: u32, die: DieId, now: Nanos, end: Nanos) {
-        if self.has_single_queue() && self.dies[die.index()].phase != Phase::AwaitDataOut {
-            self.sent_at(end);
+        if self.sends_one_at_a_time() && self.dies[die.index()].phase != Phase::AwaitDataOut {
+            self.look_at_head(end);
         }
         if self.observer.is_some() {
             let state = &self.dies[die.index()];

@@ -182,10 +182,8 @@ impl Flash {
 
     pub(super) fn start_queue(&mut self, die: DieId, queue: u32, now: Nanos) {
         let group = self.take_group(die, queue);
-        if self.waits.is_some() {
-            let what = self.what(group);
-            self.waits.as_mut().into_iter().for_each(|waits| waits.occupied(die, now, Some(what)));
-            self.note_waits(group, |waits, op| waits.started(op, now));
+        if self.is_watched {
+            self.tell_started(die, group, now);
         }
         let state = &mut self.dies[die.index()];
         debug_assert_eq!(state.running, NONE, "die {die} takes up {group} when it has ended what ran");
@@ -193,8 +191,8 @@ impl Flash {
         state.phase = Phase::AwaitChannel;
         let duration = self.command_and_data_in_time(group);
         if duration == Nanos::ZERO {
-            if self.has_single_queue() {
-                self.sent_at(now);
+            if self.sends_one_at_a_time() {
+                self.look_at_head(now);
             }
             self.begin_array(die, now, now);
             return;
@@ -202,6 +200,20 @@ impl Flash {
         // While it waits for the channel the die has no event of its own.
         if !self.request_channel(die, duration, now) {
             self.events.clear(die.0);
+        }
+    }
+
+    /// The waits and the drive's one queue of the group that the die takes up.
+    #[cold]
+    #[inline(never)]
+    fn tell_started(&mut self, die: DieId, group: u32, now: Nanos) {
+        let what = self.what(group);
+        if let Some(waits) = &mut self.waits {
+            waits.occupied(die, now, Some(what));
+        }
+        self.note_waits(group, |waits, op| waits.started(op, now));
+        if self.has_single_queue() {
+            self.head_is_taken(die, now);
         }
     }
 
@@ -350,8 +362,9 @@ impl Flash {
             return;
         }
         let group = self.take_group(die, queue);
-        if self.waits.is_some() {
-            self.note_waits(group, |waits, op| waits.started(op, now));
+        self.note_waits(group, |waits, op| waits.started(op, now));
+        if self.has_single_queue() {
+            self.head_is_taken(die, now);
         }
         let state = &mut self.dies[die.index()];
         state.staged = group;

@@ -128,6 +128,9 @@ impl Flash {
         let index = self.queue_index(die, class as usize, plane);
         if self.queues[index].head == op {
             self.queues[index].order = order;
+            if self.is_watched {
+                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane);
+            }
         }
         die
     }
@@ -242,7 +245,7 @@ impl Flash {
             self.events.clear((self.dies.len() + index) as u32);
         }
         if self.has_single_queue() {
-            self.forget_queue_event();
+            self.empty_single_queue();
         }
         assert_eq!(self.events.next(), None, "nothing happens on chips without power");
         self.queues.fill(EMPTY);

@@ -77,6 +77,8 @@ pub struct Flash {
     waits: Option<Box<waits::Waits>>,
     /// There is an observer, waits are recorded, or the drive has one queue: one question where all are told something.
     is_watched: bool,
+    /// The head of the drive's one queue, where it has that.
+    first: Option<single::Head>,
     /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
     on_ready: Vec<u32>,
     /// An operation that waits for a read that fails is released by the controller.
@@ -130,7 +132,7 @@ impl Flash {
             last_command: DieId::NONE,
             busy: Nanos::ZERO,
         };
-        let is_single = config.scheduler == SchedulerKind::SingleFifo;
+        let is_single = matches!(config.scheduler, SchedulerKind::SingleFifo | SchedulerKind::InOrder);
         Flash {
             config: config.clone(),
             geometry,
@@ -158,6 +160,7 @@ impl Flash {
             observer: None,
             waits: None,
             is_watched: is_single,
+            first: None,
             on_ready: Vec::new(),
             holds_failed_reads: false,
         }

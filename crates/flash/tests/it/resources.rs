@@ -100,6 +100,7 @@ fn configs() -> impl Strategy<Value = FlashConfig> {
         Just(SchedulerKind::Fifo),
         Just(SchedulerKind::ReadsFirst),
         Just(SchedulerKind::SingleFifo),
+        Just(SchedulerKind::InOrder),
         (0u64..2_000_000).prop_map(|starvation| SchedulerKind::HostFirst { starvation: Nanos(starvation) }),
     ];
     let multi_plane = prop_oneof![Just(MultiPlane::Off), Just(MultiPlane::SameOffset), Just(MultiPlane::Relaxed)];

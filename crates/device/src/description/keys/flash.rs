@@ -121,7 +121,8 @@ pub(in crate::description) const FLASH: &[Key] = &[
         Default::word("fifo"),
         "How a die picks its next operation: `\"fifo\"`; `\"reads-first\"`; `\"host-first\"`, the host's before \
          garbage collection's ([schedulers.md](schedulers.md) compares them). `\"single-fifo\"`: the drive has one queue \
-         instead of one for each die, and sends an operation after all earlier ones \
+         instead of one for each die, and sends an operation after all earlier ones. `\"in-order\"`: the drive has one queue, \
+         and issues an operation when idle dies have accepted all earlier ones; transfers on several channels overlap \
          ([model/chips.md](model/chips.md#one-queue)).",
     ),
     Key::new(
