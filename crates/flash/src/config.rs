@@ -164,6 +164,8 @@ pub struct FlashConfig {
     pub multi_plane: MultiPlane,
     /// Copyback inside a plane is available.
     pub copyback: bool,
+    /// The page of a copyback crosses the channel once, to the controller's ECC.
+    pub checks_copyback: bool,
     /// The next page's data may come in while a program runs.
     pub cache_program: bool,
     /// A program gives way to a waiting host read.

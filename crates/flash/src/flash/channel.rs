@@ -57,8 +57,10 @@ impl Flash {
     }
 
     pub(super) fn channel_event(&mut self, index: u32, now: Nanos) {
-        // Behind the channels is the drive's one queue, where it has that.
-        let Some(channel) = self.channels.get_mut(index as usize) else { return self.queue_event(now) };
+        // Behind the channels are the drive's one queue and its processor, where it has these.
+        let Some(channel) = self.channels.get_mut(index as usize) else {
+            return if index as usize == self.channels.len() { self.queue_event(now) } else { self.issue_event(now) };
+        };
         let die = channel.head;
         assert!(channel.free_at <= now, "channel {index} is given away at {now}, busy until {}", channel.free_at);
         let (next, duration) = (self.dies[die.index()].next_waiter, self.dies[die.index()].wants);

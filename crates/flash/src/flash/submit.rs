@@ -79,7 +79,9 @@ impl Flash {
                 self.start_next(die, now);
             }
         } else if class == Class::HostRead {
-            self.consider_suspend(die, now);
+            if !waits {
+                self.consider_suspend(die, now);
+            }
         } else {
             self.stage(die, now);
         }

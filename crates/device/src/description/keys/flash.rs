@@ -105,7 +105,13 @@ pub(in crate::description) const FLASH: &[Key] = &[
         "Operations on several planes of a die run as one: `\"off\"` never, `\"same-offset\"` at the same page of the \
          block (ONFI's rule), `\"relaxed\"` at any page.",
     ),
-    Key::new("copyback", Kind::Boolean, Default::OFF, "A page can move inside its plane without crossing the channel."),
+    Key::new(
+        "copyback",
+        Kind::BooleanOrWord(|| vec!["checked"]),
+        Default::OFF,
+        "A page can move inside its plane: `true` without crossing the channel; `\"checked\"` after it has crossed the channel \
+         once, to the controller's ECC, so that what cannot be corrected is noticed.",
+    ),
     Key::new("cache_program", Kind::Boolean, Default::OFF, "The next page's data comes in while a program runs."),
     Key::new("program_suspend", Kind::Boolean, Default::OFF, "A program is suspended for a waiting host read."),
     Key::new("erase_suspend", Kind::Boolean, Default::OFF, "An erase is suspended for a waiting host read."),
