@@ -130,7 +130,7 @@ def runs():
     yield run("mvftl/compaction-oob", "waflash-256g-8k", PARTIAL, sets=[*compacted, "ftl.compaction_index=oob"])
     for victim in VICTIMS:
         yield run(f"victim/{victim}", "bench-32g", OVERWRITES, sets=[f"gc.victim={victim}"], count=20000)
-    for scheduler in ("fifo", "reads-first", "host-first", "single-fifo"):
+    for scheduler in ("fifo", "reads-first", "host-first", "single-fifo", "in-order"):
         yield run(f"scheduler/{scheduler}", "demo-tlc", MIXED, sets=[f"flash.scheduler={scheduler}"], count=80000)
     suspend = [
         "flash.scheduler=reads-first", "flash.program_suspend=true", "flash.erase_suspend=true",

@@ -235,6 +235,23 @@ def script(tables, seed, geometry):
     return entries
 
 
+def controller(tables, r, drive, design):
+    """Keeps the rules of the processor, its RAM and what the interface can carry."""
+    keys = [name for name in drive if name.startswith("controller.")]
+    if keys and r.chance(0.9):
+        drive.pop("interface.processing", None)
+    if any(name.endswith("_cycles") for name in keys):
+        drive.setdefault("controller.clock", "87.5MHz")
+    for name, sizes in (("controller.dram", ("64m", 0, 65_075_200)), ("controller.sram", ("96k", 0))):
+        if name in drive and r.chance(0.9):
+            drive[name] = r.choice(sizes)
+    if drive.get("controller.reads") == "gather" and (design in (*MAP_ON_FLASH, "mvftl") or design in tables.segmented):
+        drive["controller.reads"] = "page"
+    if r.chance(0.8) and design not in (None, "page"):
+        drive.pop("interface.command_codes", None)
+        drive.pop("interface.answers", None)
+
+
 def agree(tables, seed, drive, geometry):
     """Makes most drives keep the rules between keys; the others show that a drive that breaks one is refused."""
     r = Stream(seed, "agree")
@@ -242,6 +259,7 @@ def agree(tables, seed, drive, geometry):
         return
     static = not drive.get("ftl.allocation", "round-robin").startswith(("dynamic", "round-robin"))
     design = drive.get("ftl.design")
+    controller(tables, r, drive, design)
     if drive.get("gc.copyback") and not drive.get("flash.copyback"):
         drive["flash.copyback"] = True
     if drive.get("ftl.superblock", "none") != "none":

@@ -100,6 +100,14 @@ class Key:
             return 0
         return r.choice(("64KiB/s", "1MB/s", "400MB/s", "3.5GB/s", "100GB/s", "534m", least, r.log(least, 10**10)))
 
+    def draw_frequency(self, r, least, most):
+        if r.chance(EXTREME):
+            return r.choice((least, most))
+        return r.choice(("87.5MHz", "1GHz", "200000kHz", 500_000_000))
+
+    def draw_bool_or_word(self, r, _least, _most):
+        return r.choice((True, False, *self.words))
+
     def draw_time(self, r, _least, most):
         if r.chance(0.1):
             return 0

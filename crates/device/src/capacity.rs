@@ -1,12 +1,13 @@
 //! What a configuration must satisfy so that garbage collection never runs out of blocks, and what over-provisioning it
 //! leaves. The design decides; what is here holds for one that writes behind frontiers.
 
-use ssdlab_base::SECTOR_BYTES;
+use ssdlab_base::command_set::{CommandSpec, DataPhase};
 use ssdlab_base::command_sets::zoned::ZoneShape;
+use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
 
 use crate::ftl::DESIGNS;
 use crate::{
-    Allocation, DriveConfig, DriveError, InterfaceKind, OverProvisioning, Parity, SATA_QUEUE_DEPTH, Superblock,
+    Allocation, Answers, DriveConfig, DriveError, InterfaceKind, OverProvisioning, Parity, SATA_QUEUE_DEPTH, Superblock,
 };
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
@@ -209,6 +210,11 @@ impl DriveConfig {
         {
             return refuse("interface.queue_depth", format!("SATA has one queue of at most {SATA_QUEUE_DEPTH}"));
         }
+        if self.controller.clock > 0 && self.interface.processing > Nanos::ZERO {
+            let reason = "found beside interface.processing, expected one of them: both are the time of one processor";
+            return refuse("controller.clock", reason.to_string());
+        }
+        self.carries_commands()?;
         if self.buffer.policy != "none" && self.buffer.bytes < u64::from(unit) {
             return refuse("buffer.size", format!("{} bytes cannot hold one unit of {unit}", self.buffer.bytes));
         }
@@ -226,6 +232,52 @@ impl DriveConfig {
         let faults = &self.flash.faults;
         if (faults.program_failure > 0.0 || !faults.script.is_empty()) && self.gc.free_blocks < 3 {
             return refuse("gc.free_blocks", "program failures need a reserve: at least 3".to_string());
+        }
+        Ok(())
+    }
+
+    /// Refuses a command set that the interface cannot carry: it has too few codes, or no words for answers.
+    fn carries_commands(&self) -> Result<(), DriveError> {
+        let design = DESIGNS.iter().find(|design| design.name == self.ftl.design);
+        let Some(set) = design.and_then(|design| design.make.commands) else { return Ok(()) };
+        let codes = self.interface.command_codes;
+        for (carrier, queue) in [(Op::Read, "reads"), (Op::Write, "writes")] {
+            // The first code is block I/O's.
+            let of_queue = || set.commands.iter().filter(|command| command.carrier == carrier);
+            if codes > 0
+                && let Some(command) = of_queue().nth(codes as usize - 1)
+            {
+                let reason = format!(
+                    "found {codes} codes for the queue of {queue}, expected at least {}: the set '{}' has {} commands there beside block \
+                     I/O, and there is none for '{}'",
+                    of_queue().count() + 1,
+                    set.name,
+                    of_queue().count(),
+                    command.name
+                );
+                return refuse("interface.command_codes", reason);
+            }
+        }
+        if self.interface.answers == Answers::Words {
+            return Ok(());
+        }
+        let travels = |command: &&CommandSpec| {
+            command.words_out.most() == 0 || command.carrier == Op::Read && command.data != DataPhase::Range
+        };
+        if let Some(command) = set.commands.iter().find(|command| !travels(command)) {
+            let reason = format!(
+                "found \"data\", expected \"words\" under the set '{}': the answer of '{}' is words, and the command is no read whose data \
+                 they could be",
+                set.name, command.name
+            );
+            return refuse("interface.answers", reason);
+        }
+        if let Some(event) = set.events.first() {
+            let reason = format!(
+                "found \"data\", expected \"words\" under the set '{}': the drive sends the event '{}'",
+                set.name, event.name
+            );
+            return refuse("interface.answers", reason);
         }
         Ok(())
     }

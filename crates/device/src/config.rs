@@ -27,6 +27,10 @@ pub struct InterfaceConfig {
     pub processing: Nanos,
     /// What a drive with append-only segments answers to reads of what is not written.
     pub read_unwritten: ReadUnwritten,
+    /// Codes of each of the two hardware queues, block I/O included; 0 is no limit.
+    pub command_codes: u32,
+    /// How answers of the drive's own command set come back.
+    pub answers: Answers,
 }
 
 /// What a read of sectors that are not written comes to, on a drive with append-only segments.
@@ -36,6 +40,71 @@ pub enum ReadUnwritten {
     Error,
     /// It reads zeroes.
     Zeroes,
+}
+
+/// How an answer of a drive's own command set comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// As words with the completion, and the drive may send events.
+    #[default]
+    Words,
+    /// As the data of a read (Getting Real, section 3.2.2): no words go with a completion, and there are no events.
+    Data,
+}
+
+/// The controller's processor and its RAM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerConfig {
+    /// Cycles of the processor a second; 0 is a processor that takes no time.
+    pub clock: u64,
+    /// Cycles for a command that arrives.
+    pub command_cycles: u32,
+    /// Cycles for a map entry that is looked at.
+    pub map_entry_cycles: u32,
+    /// Cycles for a flash operation that is issued.
+    pub operation_cycles: u32,
+    /// Cycles for a command that ends.
+    pub completion_cycles: u32,
+    /// Bytes a second that are copied within DRAM; 0 takes no time.
+    pub copy_bandwidth: u64,
+    /// Bytes of DRAM; 0 is no limit.
+    pub dram: u64,
+    /// Bytes of SRAM; 0 is no limit.
+    pub sram: u64,
+    /// What a read takes from a page.
+    pub reads: Reads,
+    /// Percent of a page's units that are valid from which on `Reads::Gather` reads it once.
+    pub gather_percent: u32,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> ControllerConfig {
+        ControllerConfig {
+            clock: 0,
+            command_cycles: 0,
+            map_entry_cycles: 0,
+            operation_cycles: 0,
+            completion_cycles: 0,
+            copy_bandwidth: 0,
+            dram: 0,
+            sram: 0,
+            reads: Reads::default(),
+            gather_percent: 50,
+        }
+    }
+}
+
+/// What a host read takes from a page of flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// The sectors that it wants, straight to the host's buffer.
+    #[default]
+    Sectors,
+    /// The whole page, for which it waits.
+    Page,
+    /// The units that it wants, through a read buffer in DRAM: with one read of a page from a share of valid units on, else with
+    /// one read for each unit (Getting Real, section 3.1.2).
+    Gather,
 }
 
 /// Commands that the queue of a SATA drive holds at most (native command queueing).
@@ -289,6 +358,8 @@ pub struct DriveConfig {
     pub user_bytes: u64,
     /// The interface.
     pub interface: InterfaceConfig,
+    /// The controller's processor and RAM.
+    pub controller: ControllerConfig,
     /// The buffer.
     pub buffer: BufferConfig,
     /// The FTL.

@@ -48,6 +48,8 @@ pub enum Part {
     Link,
     /// The write buffer's latency.
     BufferLatency,
+    /// The controller copied its data in DRAM, after what others had it copy before.
+    Copy,
     /// No operation explains it: what ended the wait was started by another request.
     Other,
     /// On the chips.
@@ -112,7 +114,7 @@ impl Stage {
 }
 
 /// Parts outside the chips.
-const OUTSIDE: [Part; 11] = [
+const OUTSIDE: [Part; 12] = [
     Part::HostLayers,
     Part::Arbitration,
     Part::Controller,
@@ -124,9 +126,10 @@ const OUTSIDE: [Part; 11] = [
     Part::LayerOverlap,
     Part::LayerSpace,
     Part::LayerCopy,
+    Part::Copy,
 ];
 
-const CHANNEL: usize = OUTSIDE.len() + 3;
+const CHANNEL: usize = OUTSIDE.len() + 4;
 const ARRAY: usize = CHANNEL + Cause::COUNT;
 const DIE: usize = ARRAY + OpKind::ALL.len();
 
@@ -148,9 +151,11 @@ impl Part {
             Part::LayerOverlap => 8,
             Part::LayerSpace => 9,
             Part::LayerCopy => 10,
+            Part::Copy => 11,
             Part::Flash(Stay::Order) => OUTSIDE.len(),
             Part::Flash(Stay::Suspend) => OUTSIDE.len() + 1,
             Part::Flash(Stay::Transfer) => OUTSIDE.len() + 2,
+            Part::Flash(Stay::Issue) => OUTSIDE.len() + 3,
             Part::Flash(Stay::Channel(cause)) => CHANNEL + cause as usize,
             Part::Flash(Stay::Array(kind)) => ARRAY + kind as usize,
             Part::Flash(Stay::Die(kind, cause)) => DIE + kind as usize * Cause::COUNT + cause as usize,
@@ -167,6 +172,7 @@ impl Part {
             0 => Stay::Order,
             1 => Stay::Suspend,
             2 => Stay::Transfer,
+            3 => Stay::Issue,
             _ if number < ARRAY => Stay::Channel(Cause::ALL[number - CHANNEL]),
             _ if number < DIE => Stay::Array(OpKind::ALL[number - ARRAY]),
             _ => Stay::Die(OpKind::ALL[(number - DIE) / Cause::COUNT], Cause::ALL[(number - DIE) % Cause::COUNT]),
@@ -193,9 +199,11 @@ impl Part {
             Part::LayerOverlap => "layer_overlap".to_string(),
             Part::LayerSpace => "layer_space".to_string(),
             Part::LayerCopy => "layer_copy".to_string(),
+            Part::Copy => "copy".to_string(),
             Part::Flash(Stay::Order) => "page_order".to_string(),
             Part::Flash(Stay::Suspend) => "suspend".to_string(),
             Part::Flash(Stay::Transfer) => "transfer".to_string(),
+            Part::Flash(Stay::Issue) => "issue".to_string(),
             Part::Flash(Stay::Channel(cause)) => format!("channel_{}", cause.key()),
             Part::Flash(Stay::Array(of)) => format!("array_{}", kind(of)),
             Part::Flash(Stay::Die(of, cause)) => format!("behind_{}_{}", kind(of), cause.key()),

@@ -21,6 +21,7 @@ mod map_stats;
 mod media;
 pub mod pacing;
 mod placement;
+mod processor;
 mod recovery_reads;
 mod registry;
 pub mod seeded;
@@ -35,8 +36,9 @@ mod wakes;
 pub use block_pool::PoolView;
 pub use buffer::{BufferPolicy, Padding, Slot, Unit, View};
 pub use config::{
-    Allocation, BufferConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
-    Level, Pacing, Parity, PlacementConfig, ReadUnwritten, SATA_QUEUE_DEPTH, Superblock,
+    Allocation, Answers, BufferConfig, ControllerConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, PlacementConfig, ReadUnwritten, Reads, SATA_QUEUE_DEPTH,
+    Superblock,
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{

@@ -218,11 +218,15 @@ pub fn registered() -> Vec<Registered> {
         known.into_iter().map(move |entry| Registered { kind, name: entry.name, summary: entry.summary })
     }
     let built_in = |kind| move |(name, summary): (&'static str, &'static str)| Registered { kind, name, summary };
-    const SCHEDULERS: [(&str, &str); 4] = [
+    const SCHEDULERS: [(&str, &str); 5] = [
         ("fifo", "operations of a die in order of arrival"),
         ("reads-first", "reads before programs and erases"),
         ("host-first", "the host's operations before GC's, with a starvation bound"),
         ("single-fifo", "operations of the whole drive in order of arrival, each sent after all earlier ones (AMF)"),
+        (
+            "in-order",
+            "operations of the whole drive in order of arrival, each issued when idle dies have accepted all earlier ones",
+        ),
     ];
     const PACINGS: [(&str, &str); 2] = [
         ("off", "collection from the moment a plane is short of free blocks until it is not"),

@@ -27,6 +27,8 @@ pub(crate) enum Waiter {
     Map(u32),
     /// The map itself, for what its log has to change.
     Log,
+    /// What a host command reads through the read buffer, by slot.
+    Gathered(u32),
 }
 
 const KIND_SHIFT: u32 = 28;
@@ -48,6 +50,7 @@ impl Waiter {
             Waiter::Rebuild(slot) => (8, slot),
             Waiter::Map(slot) => (9, slot),
             Waiter::Log => (10, 0),
+            Waiter::Gathered(slot) => (11, slot),
         }
     }
 
@@ -74,6 +77,7 @@ impl Waiter {
             8 => Waiter::Rebuild(index),
             9 => Waiter::Map(index),
             10 => Waiter::Log,
+            11 => Waiter::Gathered(index),
             _ => Waiter::None,
         }
     }
@@ -112,6 +116,7 @@ mod tests {
             Waiter::Rebuild(3),
             Waiter::Map(most),
             Waiter::Log,
+            Waiter::Gathered(4),
         ];
         for (place, waiter) in all.into_iter().enumerate() {
             assert_eq!(Waiter::unpack(waiter.pack()), waiter);

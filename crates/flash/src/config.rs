@@ -82,6 +82,10 @@ pub enum SchedulerKind {
     /// In order of arrival over the whole drive: an operation starts when its commands and data can be sent, and those of
     /// all that came before it have been (Application-Managed Flash, Figure 8).
     SingleFifo,
+    /// In order of arrival over the whole drive: an operation is issued when all that came before it were accepted by their
+    /// idle dies, and this one's die is idle. Transfers on several channels overlap (the waiting room of the OpenSSD Jasmine
+    /// board's flash controller; Getting Real, section 2.1).
+    InOrder,
 }
 
 /// Faults: by rate, drawn from the seed, and by script.
@@ -160,6 +164,8 @@ pub struct FlashConfig {
     pub multi_plane: MultiPlane,
     /// Copyback inside a plane is available.
     pub copyback: bool,
+    /// The page of a copyback crosses the channel once, to the controller's ECC.
+    pub checks_copyback: bool,
     /// The next page's data may come in while a program runs.
     pub cache_program: bool,
     /// A program gives way to a waiting host read.

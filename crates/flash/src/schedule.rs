@@ -50,7 +50,7 @@ pub(crate) fn choose(
     match kind {
         SchedulerKind::Fifo => oldest(ALL),
         // If the head of the drive's queue may be sent to this die, it is the oldest here.
-        SchedulerKind::SingleFifo => {
+        SchedulerKind::SingleFifo | SchedulerKind::InOrder => {
             if may_send() {
                 oldest(ALL)
             } else {
@@ -100,9 +100,11 @@ mod tests {
 
     #[test]
     fn one_queue_takes_the_oldest_if_it_may_be_sent() {
-        for may_send in [false, true] {
-            let chosen = choose(SchedulerKind::SingleFifo, false, |_| Some(3), |_| Nanos(0), || may_send);
-            assert_eq!(chosen, may_send.then_some(3));
+        for kind in [SchedulerKind::SingleFifo, SchedulerKind::InOrder] {
+            for may_send in [false, true] {
+                let chosen = choose(kind, false, |_| Some(3), |_| Nanos(0), || may_send);
+                assert_eq!(chosen, may_send.then_some(3));
+            }
         }
     }
 

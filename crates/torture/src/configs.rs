@@ -3,9 +3,9 @@
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock, draw_design,
-    draw_user_units, drawn_designs, has_own_campaign, registered,
+    Allocation, Answers, BufferConfig, ControllerConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Reads,
+    Settings, Superblock, draw_design, draw_user_units, drawn_designs, has_own_campaign, registered,
 };
 use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 
@@ -89,6 +89,7 @@ pub fn random(rng: &mut Rng) -> DriveConfig {
         let units = if rng.random_bool(0.5) { most } else { rng.random_range(1..=most) };
         let units = draw_user_units(units, &config, rng);
         config.user_bytes = units * u64::from(config.ftl.mapping_unit);
+        draw_board(&mut config, units);
         return config;
     }
 }
@@ -132,6 +133,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             timing: timing(rng),
             multi_plane: one_of(rng, &[MultiPlane::Off, MultiPlane::SameOffset, MultiPlane::Relaxed]),
             copyback: rng.random_bool(0.4),
+            checks_copyback: false,
             cache_program: rng.random_bool(0.4),
             program_suspend: suspend && rng.random_bool(0.8),
             erase_suspend: suspend && rng.random_bool(0.8),
@@ -159,7 +161,10 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
+            command_codes: 0,
+            answers: Answers::Words,
         },
+        controller: ControllerConfig::default(),
         buffer: BufferConfig {
             policy: one_of(rng, &names("buffer.policy")).to_string(),
             bytes: u64::from(mapping_unit) * one_of(rng, &[1, 2, 5, 16, 40]) + 512 * rng.random_range(0..3),
@@ -208,6 +213,37 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
     let design = config.ftl.design.clone();
     draw_design(&mut config, &design, rng);
     config
+}
+
+/// The flash controller, the processor and the read modes of a board such as the OpenSSD Jasmine, for one drive of four: taken from
+/// what is drawn already, so that the case of most seeds is what it was before there were these.
+fn draw_board(config: &mut DriveConfig, units: u64) {
+    let geometry = &config.flash.geometry;
+    let number = units + u64::from(geometry.blocks_per_plane + geometry.pages_per_block);
+    if !number.is_multiple_of(4) {
+        return;
+    }
+    let pick = |from: u64| (number / from) as usize;
+    config.flash.scheduler =
+        [SchedulerKind::InOrder, SchedulerKind::InOrder, SchedulerKind::SingleFifo, SchedulerKind::Fifo][pick(4) % 4];
+    config.flash.checks_copyback = config.flash.copyback;
+    config.controller = ControllerConfig {
+        clock: [0, 87_500_000, 87_500_000, 1_000_000][pick(8) % 4],
+        command_cycles: 300,
+        map_entry_cycles: [0, 70][pick(16) % 2],
+        operation_cycles: [500, 0, 5_000][pick(4) % 3],
+        completion_cycles: [0, 100][pick(8) % 2],
+        copy_bandwidth: [0, 339_000_000][pick(4) % 2],
+        dram: 0,
+        sram: 0,
+        reads: [Reads::Gather, Reads::Page, Reads::Sectors][pick(4) % 3],
+        gather_percent: [0, 50, 75, 100][pick(12) % 4],
+    };
+    let accepts = Drive::new(config, Options { seed: 1, contents: Contents::Nothing }).is_ok();
+    if !accepts {
+        // The design does not have the place of every unit in RAM.
+        config.controller.reads = Reads::Page;
+    }
 }
 
 /// One of the designs: now and then one of those that came later, taken from what is drawn already, so that the case of
@@ -280,6 +316,7 @@ pub fn handful() -> DriveConfig {
             },
             multi_plane: MultiPlane::Off,
             copyback: false,
+            checks_copyback: false,
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
@@ -298,7 +335,10 @@ pub fn handful() -> DriveConfig {
             write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
+            command_codes: 0,
+            answers: Answers::Words,
         },
+        controller: ControllerConfig::default(),
         buffer: BufferConfig {
             policy: "none".to_string(),
             bytes: 4096,

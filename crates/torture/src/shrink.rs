@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{DriveConfig, Pacing, Parity, PlacementConfig, Superblock};
+use ssdlab_device::{ControllerConfig, DriveConfig, Pacing, Parity, PlacementConfig, Superblock};
 use ssdlab_flash::{FaultKind, Faults, Latency, MultiPlane, SchedulerKind};
 
 use crate::case::{Case, Finding, Struck, Subject, Watched, run, run_watched};
@@ -211,6 +211,8 @@ const CHANGES: &[Change] = &[
     |drive| (drive.ftl.superblock, drive.ftl.parity) = (Superblock::None, Parity::None),
     |drive| drive.flash.cache_program = false,
     |drive| drive.flash.copyback = false,
+    |drive| drive.flash.checks_copyback = false,
+    |drive| drive.controller = ControllerConfig::default(),
     |drive| (drive.flash.program_suspend, drive.flash.erase_suspend) = (false, false),
     |drive| (drive.interface.queues, drive.interface.bandwidth) = (1, 0),
     |drive| drive.interface.command_overhead = Nanos::ZERO,

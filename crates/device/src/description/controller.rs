@@ -11,8 +11,8 @@ use super::quantity::BILLION;
 use super::reader::{Field, Section};
 use super::settings::Settings;
 use crate::{
-    Allocation, BufferConfig, DestageConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    PlacementConfig, SATA_QUEUE_DEPTH, Superblock,
+    Allocation, BufferConfig, ControllerConfig, DestageConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind,
+    Level, PlacementConfig, SATA_QUEUE_DEPTH, Superblock,
 };
 
 /// Commands in flight a drive may have over all queues.
@@ -101,6 +101,45 @@ fn interface_of(
         write_overhead: interface.time("write_overhead")?,
         processing: interface.time("processing")?,
         read_unwritten: interface.choice("read_unwritten")?,
+        command_codes: interface.count("command_codes")?,
+        answers: interface.choice("answers")?,
+    })
+}
+
+/// Reads `[controller]`.
+pub(super) fn controller(root: &Section<'_>) -> Result<ControllerConfig, DescriptionError> {
+    let controller = root.section("controller")?;
+    if let Some(field) = root.section("interface")?.get("processing")
+        && field.setting()?.number() > 0
+        && let Some(table) = root.get("controller")
+    {
+        let place = field.place();
+        let reason = format!(
+            "found beside interface.processing ({place}), expected one of them: both are the time of one processor"
+        );
+        return Err(table.error(reason));
+    }
+    let clock = match controller.get("clock") {
+        Some(field) => field.setting()?.number(),
+        None => 0,
+    };
+    let cycles = |key: &'static str| match (controller.count(key)?, controller.get(key)) {
+        (cycles, Some(field)) if cycles > 0 && clock == 0 => {
+            Err(field.error(format!("found {cycles} cycles, expected controller.clock with it, such as \"87.5MHz\"")))
+        }
+        (cycles, _) => Ok(cycles),
+    };
+    Ok(ControllerConfig {
+        clock,
+        command_cycles: cycles("command_cycles")?,
+        map_entry_cycles: cycles("map_entry_cycles")?,
+        operation_cycles: cycles("operation_cycles")?,
+        completion_cycles: cycles("completion_cycles")?,
+        copy_bandwidth: controller.number("copy_bandwidth")?,
+        dram: controller.number("dram")?,
+        sram: controller.number("sram")?,
+        reads: controller.choice("reads")?,
+        gather_percent: controller.count("gather_share")?,
     })
 }
 
@@ -288,7 +327,9 @@ pub(super) fn gc(
         Some(field) => {
             let copyback = field.setting()?.flag();
             if copyback && !flash.copyback {
-                return Err(field.expected("flash.copyback = true with it: these chips have no copyback"));
+                return Err(
+                    field.expected("flash.copyback = true or \"checked\" with it: these chips have no copyback")
+                );
             }
             if copyback && superblock != Superblock::None {
                 let expected = "false, or ftl.superblock = \"none\" with it: a copyback stays in its plane, and what leaves a \

@@ -9,9 +9,9 @@ use toml::{Table, Value};
 
 use super::key::{Family, Words, word as word_of};
 use super::keys;
-use super::quantity::{bandwidth, latency, size, span};
+use super::quantity::{bandwidth, frequency, latency, size, span};
 use super::settings::Settings;
-use crate::{Allocation, DriveConfig, Level, PlacementConfig, ReadUnwritten};
+use crate::{Allocation, Answers, ControllerConfig, DriveConfig, Level, PlacementConfig, ReadUnwritten};
 
 /// The description that says all of `config` and nothing else.
 pub fn expanded(config: &DriveConfig) -> Table {
@@ -44,6 +44,10 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
     // Only drives with append-only segments read it.
     if all || interface.read_unwritten != ReadUnwritten::Error {
         fields.push(("read_unwritten", word(interface.read_unwritten)));
+    }
+    if all || (interface.command_codes, interface.answers) != (0, Answers::Words) {
+        fields.push(("command_codes", count(interface.command_codes)));
+        fields.push(("answers", word(interface.answers)));
     }
     let interface = table(fields);
     let buffer = table([
@@ -87,12 +91,34 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
         ]
         .map(|(key, value)| (key.to_string(), value)),
     );
+    // Drives without it are written as before there was such a section.
+    if all || config.controller != ControllerConfig::default() {
+        whole.insert("controller".to_string(), controller(&config.controller));
+    }
     // Descriptions that set nothing of it are written as before there was such a section.
     if all || config.placement != PlacementConfig::default() {
         let placement = with_own(placement, &keys::PLACEMENTS, &config.placement.own);
         whole.insert("placement".to_string(), placement);
     }
     whole
+}
+
+fn controller(config: &ControllerConfig) -> Value {
+    let mut fields = vec![
+        ("command_cycles", count(config.command_cycles)),
+        ("map_entry_cycles", count(config.map_entry_cycles)),
+        ("operation_cycles", count(config.operation_cycles)),
+        ("completion_cycles", count(config.completion_cycles)),
+        ("copy_bandwidth", bandwidth(config.copy_bandwidth)),
+        ("dram", size(config.dram)),
+        ("sram", size(config.sram)),
+        ("reads", word(config.reads)),
+        ("gather_share", percent(config.gather_percent)),
+    ];
+    if config.clock > 0 {
+        fields.push(("clock", frequency(config.clock)));
+    }
+    table(fields)
 }
 
 /// A section with the keys of single policies or designs: those of the one that is chosen and of any that is set, or all.
@@ -125,7 +151,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
             ("page_size", size(u64::from(geometry.page_bytes))),
             ("oob_size", size(u64::from(geometry.oob_bytes))),
             ("multi_plane", word(config.multi_plane)),
-            ("copyback", Value::Boolean(config.copyback)),
+            ("copyback", if config.checks_copyback { text("checked") } else { Value::Boolean(config.copyback) }),
             ("cache_program", Value::Boolean(config.cache_program)),
             ("program_suspend", Value::Boolean(config.program_suspend)),
             ("erase_suspend", Value::Boolean(config.erase_suspend)),
@@ -138,6 +164,7 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
         SchedulerKind::Fifo => insert("scheduler", text("fifo")),
         SchedulerKind::ReadsFirst => insert("scheduler", text("reads-first")),
         SchedulerKind::SingleFifo => insert("scheduler", text("single-fifo")),
+        SchedulerKind::InOrder => insert("scheduler", text("in-order")),
         SchedulerKind::HostFirst { starvation } => {
             insert("scheduler_starvation", span(starvation));
             insert("scheduler", text("host-first"))

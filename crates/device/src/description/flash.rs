@@ -28,10 +28,17 @@ fn with(
     (timing, timed): (Timing, bool),
     faults: Faults,
 ) -> Result<(FlashConfig, bool), DescriptionError> {
+    let (copyback, checks_copyback) = match flash.get("copyback").map(|field| field.setting()).transpose()? {
+        None => (false, false),
+        Some(Setting::Flag(copyback)) => (copyback, false),
+        // The one word: "checked".
+        Some(_) => (true, true),
+    };
     let config = FlashConfig {
         timing,
         multi_plane: flash.choice("multi_plane")?,
-        copyback: flash.flag("copyback")?,
+        copyback,
+        checks_copyback,
         cache_program: flash.flag("cache_program")?,
         program_suspend: flash.flag("program_suspend")?,
         erase_suspend: flash.flag("erase_suspend")?,
@@ -251,6 +258,7 @@ fn scheduler(flash: &Section<'_>) -> Result<SchedulerKind, DescriptionError> {
         "reads-first" => SchedulerKind::ReadsFirst,
         "host-first" => SchedulerKind::HostFirst { starvation },
         "single-fifo" => SchedulerKind::SingleFifo,
+        "in-order" => SchedulerKind::InOrder,
         _ => SchedulerKind::Fifo,
     })
 }

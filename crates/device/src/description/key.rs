@@ -74,6 +74,15 @@ pub enum Kind {
         /// Whether `0` is allowed.
         zero: bool,
     },
+    /// Cycles a second, in this range.
+    Frequency {
+        /// The slowest.
+        least: u64,
+        /// The fastest.
+        most: u64,
+    },
+    /// `true`, `false` or one of these words.
+    BooleanOrWord(fn() -> Vec<&'static str>),
     /// A span of time up to this.
     Time(Nanos),
     /// A span of time up to this, or a range that every operation draws from.
@@ -255,6 +264,7 @@ impl Kind {
             }
             (Setting::Number(bits), Kind::Bits) => quantity::bits(bits),
             (Setting::Number(bytes), Kind::Bandwidth { .. }) => quantity::bandwidth(bytes),
+            (Setting::Number(hertz), Kind::Frequency { .. }) => quantity::frequency(hertz),
             (Setting::Number(ns), Kind::Time(_)) => quantity::span(Nanos(ns)),
             (Setting::Number(percent), Kind::Percent(_)) => toml::Value::String(format!("{percent}%")),
             (Setting::Number(number), _) => quantity::plain(number),
@@ -268,6 +278,7 @@ impl Kind {
             Kind::Size { .. } | Kind::SizeOrShare { .. } | Kind::Pages => Some("bytes"),
             Kind::Bits => Some("bits"),
             Kind::Bandwidth { .. } => Some("bytes a second"),
+            Kind::Frequency { .. } => Some("Hz"),
             Kind::Time(_) | Kind::Latency(_) | Kind::Latencies(_) => Some("ns"),
             Kind::Share | Kind::Percent(_) => Some("%"),
             _ => None,
@@ -284,6 +295,8 @@ impl Kind {
             Kind::SizeOrShare { .. } => "size or percentage",
             Kind::Bits => "bits",
             Kind::Bandwidth { .. } => "bandwidth",
+            Kind::Frequency { .. } => "frequency",
+            Kind::BooleanOrWord(_) => "bool or word",
             Kind::Time(_) => "time",
             Kind::Latency(_) => "time or range",
             Kind::Latencies(_) => "time, range or list",
@@ -314,6 +327,8 @@ impl Kind {
             Kind::Bandwidth { least, zero } => {
                 format!("{}at least {}/s", if zero { "0, or " } else { "" }, bytes(least))
             }
+            Kind::Frequency { least, most } => format!("{} to {}", hertz(least), hertz(most)),
+            Kind::BooleanOrWord(words) => listed(&[&["true", "false"], &words()[..]].concat()),
             Kind::Time(most) | Kind::Latency(most) | Kind::Latencies(most) => format!("up to {}", span(most)),
             Kind::Probability => "0 to 1".to_string(),
             Kind::Percent(least) => format!("{least}% to 100%"),
@@ -325,6 +340,11 @@ impl Kind {
 
 fn bytes(bytes: u64) -> String {
     ssdlab_base::format_size(bytes)
+}
+
+/// A frequency, as messages have it.
+pub(super) fn hertz(hertz: u64) -> String {
+    quantity::frequency(hertz).as_str().map_or_else(|| format!("{hertz} Hz"), str::to_string)
 }
 
 /// A limit of times, which are round figures.

@@ -177,8 +177,9 @@ impl Kind {
             Kind::Time(longest) | Kind::Latency(longest) | Kind::Latencies(longest) => {
                 (least, most) = (Some(0), Some(longest.0));
             }
+            Kind::Frequency { least: slowest, most: fastest } => (least, most) = (Some(slowest), Some(fastest)),
             Kind::Percent(fewest) => (least, most) = (Some(fewest.into()), Some(100)),
-            Kind::Word(known) | Kind::TableOrWord(_, _, known) => words = Some(known()),
+            Kind::BooleanOrWord(known) | Kind::Word(known) | Kind::TableOrWord(_, _, known) => words = Some(known()),
             Kind::Text
             | Kind::Boolean
             | Kind::Pages
@@ -196,7 +197,7 @@ impl Kind {
         match *self {
             Kind::Boolean => "true or false".to_string(),
             Kind::Count { unit, .. } => format!("{unit}, {}", self.range()),
-            Kind::Word(_) => self.range(),
+            Kind::Word(_) | Kind::BooleanOrWord(_) => self.range(),
             Kind::TableOrWord(..) => format!("table, {}", self.range()),
             _ if self.range().is_empty() => self.name().to_string(),
             _ => format!("{}, {}", self.name(), self.range()),

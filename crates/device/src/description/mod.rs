@@ -149,6 +149,7 @@ impl Description {
     fn read(&self, root: &Section<'_>, errors: &mut Errors) -> Option<DriveConfig> {
         let name = errors.keep(self.name(root));
         let interface = controller::interface(root, errors);
+        let controller = errors.keep(controller::controller(root));
         let (flash, timed) = flash::read(root, errors)?;
         let buffer = errors.keep(controller::buffer(root, &flash.geometry));
         let ftl = errors.keep(controller::ftl(root, &flash.geometry))?;
@@ -159,6 +160,7 @@ impl Description {
             name: name?,
             user_bytes: user_bytes?,
             interface: interface?,
+            controller: controller?,
             buffer: buffer?,
             placement: placement?,
             gc: gc?,

@@ -21,6 +21,8 @@ pub(super) const SIZE: &str = concat!(number!(), r"([bB]|[kKmMgGtT]([iI][bB])?|k
 pub(super) const BANDWIDTH: &str = concat!(number!(), r"([bB]|[kKmMgGtT][iI][bB]|kB|[MGT]B)/s\s*$");
 /// What a capacity in bits looks like.
 pub(super) const BITS: &str = r"^\s*[0-9]+(\.[0-9]{1,9})?\s*[MGT]b(it)?\s*$";
+/// What a frequency in text looks like.
+pub(super) const FREQUENCY: &str = concat!(number!(), r"([kMG]?Hz)\s*$");
 /// What a time in text looks like.
 pub(super) const TIME: &str = concat!(number!(), r"(ns|us|µs|ms|s|min|h)\s*$|^\s*0\s*$");
 /// What a range of times looks like.
@@ -123,6 +125,30 @@ pub(super) fn bandwidth(bytes_per_second: u64) -> toml::Value {
     }
 }
 
+/// `87.5MHz` as cycles a second.
+pub(super) fn parse_frequency(text: &str) -> Option<u64> {
+    let number = text.trim().strip_suffix("Hz")?;
+    let (number, scale) = match number.chars().next_back()? {
+        'k' => (&number[..number.len() - 1], 1_000),
+        'M' => (&number[..number.len() - 1], 1_000_000),
+        'G' => (&number[..number.len() - 1], BILLION),
+        _ => (number, 1),
+    };
+    decimal(&number.trim().replace('_', ""), scale)
+}
+
+/// Cycles a second in the unit that suits them, exactly.
+pub(super) fn frequency(hertz: u64) -> toml::Value {
+    let units = [("GHz", BILLION), ("MHz", 1_000_000), ("kHz", 1_000)];
+    let Some((unit, scale)) = units.into_iter().find(|(_, scale)| hertz >= *scale) else {
+        return toml::Value::String(format!("{hertz}Hz"));
+    };
+    let digits = scale.ilog10() as usize;
+    let fraction = format!(".{:0digits$}", hertz % scale);
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    toml::Value::String(format!("{}{fraction}{unit}", hertz / scale))
+}
+
 fn span_text(span: Nanos) -> String {
     let (scale, unit) = match span.0 {
         0 => return "0".to_string(),
@@ -194,6 +220,21 @@ mod tests {
         }
         for text in ["128Gb", "1Tb", "3Mb", "0Mb"] {
             assert_eq!(bits(parse_bits(text).expect("bits")).as_str(), Some(text));
+        }
+    }
+
+    #[test]
+    fn frequencies_are_exact_and_read_back() {
+        for (text, expected) in
+            [("87.5MHz", 87_500_000), ("1 GHz", BILLION), ("175_000 kHz", 175_000_000), ("12Hz", 12), ("0.5kHz", 500)]
+        {
+            assert_eq!(parse_frequency(text), Some(expected), "{text}");
+        }
+        for wrong in ["87.5", "87.5mhz", "MHz", "Hz", "-1MHz", "1e3Hz", "87.5 MH", "é", ""] {
+            assert_eq!(parse_frequency(wrong), None, "{wrong}");
+        }
+        for hertz in [1, 999, 1_000, 87_500_000, 1_500_000_001, 175_000_000] {
+            assert_eq!(parse_frequency(frequency(hertz).as_str().expect("text")), Some(hertz));
         }
     }
 

@@ -7,8 +7,8 @@ use ssdlab_flash::Latency;
 use super::controller::allocation;
 use super::error::{DescriptionError, Place, listed, shown};
 use super::errors::{Errors, MOST_ERRORS};
-use super::key::{Default, Key, Kind, Words, of_word};
-use super::quantity::{BILLION, parse_bandwidth, parse_bits, parse_share};
+use super::key::{Default, Key, Kind, Words, hertz, of_word};
+use super::quantity::{BILLION, parse_bandwidth, parse_bits, parse_frequency, parse_share};
 use super::settings::Setting;
 use super::tree::{Node, Origin, Table, Tree, Value};
 
@@ -210,6 +210,11 @@ impl<'t> Section<'t> {
 }
 
 impl<'t> Field<'t> {
+    /// Where the value stands.
+    pub(super) fn place(&self) -> Place {
+        self.tree.place(self.node.origin)
+    }
+
     /// A problem of this value.
     pub(super) fn error(&self, reason: String) -> DescriptionError {
         DescriptionError {
@@ -292,6 +297,11 @@ impl<'t> Field<'t> {
             Kind::Pages => Setting::Number(self.size()?),
             Kind::Bits => Setting::Number(self.bits()?),
             Kind::Bandwidth { least, zero } => Setting::Number(self.bandwidth(least, zero)?),
+            Kind::Frequency { least, most } => Setting::Number(self.frequency(least, most)?),
+            Kind::BooleanOrWord(words) => match self.node.value {
+                Value::Boolean(boolean) => Setting::Flag(boolean),
+                _ => Setting::Word(self.flag_or_name(&words())?),
+            },
             Kind::Time(most) => Setting::Number(self.duration(most)?.0),
             Kind::Percent(least) => Setting::Number(self.whole_percent(least)?),
             Kind::Word(words) | Kind::TableOrWord(_, _, words) => Setting::Word(self.name(&words())?),
@@ -418,6 +428,23 @@ impl<'t> Field<'t> {
         }
         let or = if zero { ", or 0 for a link that takes no time" } else { "" };
         Err(self.expected(&format!("at least {least} bytes a second{or}")))
+    }
+
+    /// Cycles a second: a text with its unit, or a plain number.
+    fn frequency(&self, least: u64, most: u64) -> Result<u64, DescriptionError> {
+        let found = match &self.node.value {
+            Value::Integer(integer) => integer.and_then(|integer| u64::try_from(integer).ok()),
+            _ => self.as_text().and_then(parse_frequency),
+        };
+        found.filter(|hertz| (least..=most).contains(hertz)).ok_or_else(|| {
+            self.expected(&format!("cycles a second such as \"87.5MHz\", from {} to {}", hertz(least), hertz(most)))
+        })
+    }
+
+    /// One of `names`, where true and false stand beside them.
+    fn flag_or_name<'n>(&self, names: &[&'n str]) -> Result<&'n str, DescriptionError> {
+        let found = self.as_text().and_then(|text| names.iter().find(|name| **name == text.trim()));
+        found.copied().ok_or_else(|| self.expected(&listed(&[&["true", "false"], names].concat())))
     }
 
     /// Whole percent from `least` to 100.

@@ -75,6 +75,10 @@ fn of_kind(key: &'static Key) -> Map<String, Value> {
             json!({ "type": "integer", "minimum": if zero { 0 } else { least } }),
             text(&format!("{}|{}", quantity::SIZE, quantity::BANDWIDTH)),
         ]),
+        Kind::Frequency { least, most } => {
+            any_of([json!({ "type": "integer", "minimum": least, "maximum": most }), text(quantity::FREQUENCY)])
+        }
+        Kind::BooleanOrWord(words) => any_of([json!({ "type": "boolean" }), json!({ "enum": words() })]),
         Kind::Time(_) => any_of([json!({ "const": 0 }), text(quantity::TIME)]),
         Kind::Latency(_) => latency(),
         Kind::Latencies(_) => any_of([latency(), json!({ "type": "array", "items": latency(), "minItems": 1 })]),

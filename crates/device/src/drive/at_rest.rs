@@ -72,6 +72,7 @@ impl Drive {
         self.quiesce();
         self.media.flash.reset_statistics();
         self.host.interface.restart();
+        self.media.processor.iter_mut().for_each(|processor| processor.restart());
         self.media.now = Nanos::ZERO;
         self.waiting.space_made = Nanos::ZERO;
         self.media.padding_bytes = 0;

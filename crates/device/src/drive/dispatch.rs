@@ -486,6 +486,7 @@ impl Drive {
             }
             self.ask_for_map_to_trim(Waiter::Command(command), Lpn(from)..Lpn(to))?;
             self.drop_buffered(Lpn(from), Lpn(to));
+            self.media.look_up(to - from);
             let trimmed = self.ftl.trim(&mut self.media, Lpn(from), Lpn(to));
             self.counters.trimmed_mapped_sectors += trimmed * per_unit;
             self.commands[command].cursor += to - from;

@@ -91,6 +91,7 @@ impl Drive {
                     self.waits_end_by(Ends::Other);
                 }
                 Timer::Finish(command) => self.release_command(command),
+                Timer::Copied(command) => self.copy_ended(command),
                 Timer::Complete(command) => self.complete(command),
             }
         } else {

@@ -88,6 +88,10 @@ impl Drive {
             match Waiter::unpack(done.token) {
                 Waiter::Command(command) => self.commands[command].status = Status::UncorrectableRead,
                 Waiter::Versions(slot) => self.version_lost(slot),
+                Waiter::Gathered(slot) => {
+                    let command = self.reads.gathered[slot].command;
+                    self.commands[command].status = Status::UncorrectableRead;
+                }
                 _ => {}
             }
         }
@@ -176,6 +180,7 @@ impl Drive {
             Waiter::Eviction(slot) => self.evicted(slot),
             Waiter::Idle => self.idle_work_done(),
             Waiter::Versions(slot) => self.read_next_version(slot),
+            Waiter::Gathered(slot) => self.gathered(slot),
             Waiter::Rebuild(_) => {}
             Waiter::Map(op) => self.map_served(op),
             Waiter::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),

@@ -18,6 +18,8 @@ pub(super) enum Ends {
     Operation(RecordId),
     /// The write buffer's latency has passed.
     BufferLatency,
+    /// A copy in DRAM has ended.
+    Copy,
     /// Something else.
     Other,
 }
@@ -110,7 +112,8 @@ impl LatencyTrace {
         match ends {
             Ends::BufferLatency if stalled.is_none() => return open.put(Stage::Request, Part::BufferLatency, now),
             Ends::Operation(record) => open.in_vain.push((record, now)),
-            Ends::BufferLatency | Ends::Other => {}
+            Ends::Copy if stalled.is_none() => return open.put(Stage::Request, Part::Copy, now),
+            Ends::BufferLatency | Ends::Copy | Ends::Other => {}
         }
         self.backwards.clear();
         let mut to = now;
@@ -206,10 +209,10 @@ impl Drive {
     /// The command enters the drive now; with its `data` bytes it is inside at `ready`.
     #[cold]
     #[inline(never)]
-    pub(super) fn path_enters(&mut self, command: u32, processed: Nanos, data: u64, ready: Nanos) {
+    pub(super) fn path_enters(&mut self, command: u32, (processed, work): (Nanos, Nanos), data: u64, ready: Nanos) {
         let (now, on_link) = (self.media.now, self.host.interface.time_on_link(data));
         let overhead = self.host.interface.overhead(self.commands[command].request.op);
-        let begun = Nanos(processed.0.saturating_sub(self.host.interface.processing().0));
+        let begun = Nanos(processed.0.saturating_sub(work.0));
         if let Some(paths) = &mut self.paths {
             paths.enters(command, now);
             paths.put(command, Part::Controller, now + overhead);

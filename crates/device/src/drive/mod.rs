@@ -19,6 +19,7 @@ mod dispatch;
 mod engine;
 mod events;
 mod failures;
+mod gathering;
 mod host_side;
 mod idle;
 mod latency_trace;
@@ -26,6 +27,7 @@ mod map_misses;
 mod memory;
 mod multi_version_read;
 mod power;
+mod processing;
 mod read_cache;
 mod reading;
 mod scripted_faults;
@@ -94,6 +96,7 @@ pub struct DriveError {
 enum Timer {
     Dispatch(u32),
     Finish(u32),
+    Copied(u32),
     Complete(u32),
 }
 
@@ -135,8 +138,9 @@ impl Drive {
     /// A fresh drive; refuses a configuration that could run out of blocks.
     pub fn new(config: &DriveConfig, options: Options) -> Result<Drive, DriveError> {
         config.validate()?;
-        let drive = Drive::assemble(config, Media::new(config, options))?;
+        let mut drive = Drive::assemble(config, Media::new(config, options))?;
         drive.ftl.check_space(config, &drive.usable())?;
+        drive.check_controller()?;
         Ok(drive)
     }
 
@@ -440,11 +444,14 @@ impl Drive {
         if self.media.flash.timed() {
             data = self.commands[command].bytes_in();
             let overhead = self.host.interface.overhead(self.commands[command].request.op);
+            if self.media.processor.is_some() {
+                return self.enter_by_processor(command, data, ready + overhead);
+            }
             processed = self.host.interface.process(ready + overhead);
             ready = self.host.interface.transfer(processed, data, Direction::ToDrive);
         }
         if self.paths.is_some() {
-            self.path_enters(command, processed, data, ready);
+            self.path_enters(command, (processed, self.host.interface.processing()), data, ready);
         }
         debug_assert!(ready >= self.media.now, "command {command} is dispatched at {ready}, in the past");
         if ready > self.media.now {
@@ -475,6 +482,9 @@ impl Drive {
         }
         self.wait_ended(command);
         let bytes = self.commands[command].bytes_out();
+        if self.media.processor.is_some() {
+            return self.finish_by_processor(command, bytes);
+        }
         if bytes > 0 && self.media.flash.timed() {
             let ready = self.host.interface.transfer(self.media.now, bytes, Direction::ToHost);
             if ready > self.media.now {

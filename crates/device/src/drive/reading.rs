@@ -4,27 +4,43 @@ use ssdlab_base::{Nanos, Request, SECTOR_BYTES};
 use ssdlab_flash::{Cause, Lpn, Ppn};
 
 use super::dispatch::{Stall, mask_of};
+use super::gathering::Gathered;
 use super::multi_version_read::VersionRead;
 use super::stripe_read::Rebuild;
 use super::{Drive, Timer};
-use crate::Status;
 use crate::ftl::Found;
 use crate::media::{Location, Place};
 use crate::seeded::{Bug, seeded};
 use crate::slots::Slots;
 use crate::waiter::Waiter;
+use crate::{Reads, Status};
 
 /// Reads that take more than one step.
 #[derive(Default)]
 pub(super) struct SteppedReads {
     /// From version to version.
     pub(super) versions: Slots<VersionRead>,
+    /// Reads of pages whose data is copied from the read buffer.
+    pub(super) gathered: Slots<Gathered>,
     /// Pages that are being had from the rest of their stripes.
     pub(super) rebuilds: Slots<Rebuild>,
 }
 
 impl Drive {
     pub(super) fn read(&mut self, command: u32) -> Result<(), Stall> {
+        if self.config.controller.reads == Reads::Gather {
+            return self.read_gathered(command);
+        }
+        self.read_pages(command, Drive::read_page)
+    }
+
+    /// Reads what the buffer does not hold, a page at a time: `read` starts the read of so many sectors of a page.
+    #[inline]
+    pub(super) fn read_pages(
+        &mut self,
+        command: u32,
+        mut read: impl FnMut(&mut Drive, u32, Ppn, u32),
+    ) -> Result<(), Stall> {
         let request = self.commands[command].request;
         if request.sectors == 0 {
             return Ok(());
@@ -37,7 +53,7 @@ impl Drive {
         // Sectors before the cursor were looked up before the command waited for map pages.
         let mut sector = request.sector + u64::from(self.commands[command].cursor);
         let mut mapped_to = if self.caches_map { sector } else { request.end() };
-        let mut from_buffer = false;
+        let mut from_buffer = 0;
         // Neighbours on one page share its read.
         let (mut page, mut page_sectors) = (Ppn::NONE, 0);
         while sector < request.end() {
@@ -46,17 +62,18 @@ impl Drive {
                 match self.map_for_read(command, sector) {
                     Ok(to) => mapped_to = to,
                     Err(stall) => {
-                        self.read_page(command, page, page_sectors);
+                        read(self, command, page, page_sectors);
                         self.commands[command].cursor = (sector - request.sector) as u32;
                         self.served_from_buffer(command, from_buffer);
                         return Err(stall);
                     }
                 }
             }
+            self.media.look_up(1);
             let end = request.end().min((u64::from(lpn.0) + 1) * per_unit);
             let mask = mask_of(sector % per_unit, end - sector);
             let held = self.buffered_mask(lpn) & mask;
-            from_buffer |= held != 0;
+            from_buffer += held.count_ones();
             if per_sector > 0 {
                 self.read_sector_data(command, lpn, sector, end, held);
             }
@@ -85,7 +102,7 @@ impl Drive {
                         }
                         let this = self.media.page_of(unit);
                         if this != page {
-                            self.read_page(command, page, page_sectors);
+                            read(self, command, page, page_sectors);
                             (page, page_sectors) = (this, 0);
                         }
                         page_sectors += missing;
@@ -94,7 +111,7 @@ impl Drive {
             }
             sector = end;
         }
-        self.read_page(command, page, page_sectors);
+        read(self, command, page, page_sectors);
         self.served_from_buffer(command, from_buffer);
         Ok(())
     }
@@ -123,19 +140,32 @@ impl Drive {
         self.buffered_mask(lpn) & mask == mask
     }
 
-    /// A read that took sectors from the buffer waits for its RAM.
+    /// A read that took so many sectors from the buffer waits for its RAM, and until they are copied.
     #[inline]
-    fn served_from_buffer(&mut self, command: u32, from_buffer: bool) {
+    fn served_from_buffer(&mut self, command: u32, sectors: u32) {
+        if sectors > 0 && self.media.processor.is_some() && self.media.flash.timed() {
+            self.wait_for_copy(command, sectors);
+        }
         let latency = self.config.buffer.latency;
-        if from_buffer && latency > Nanos::ZERO && self.media.flash.timed() {
+        if sectors > 0 && latency > Nanos::ZERO && self.media.flash.timed() {
             self.commands[command].remaining += 1;
             self.timers.set(self.media.now + latency, Timer::Finish(command));
         }
     }
 
+    /// A read waits until `sectors` sectors of it that are in DRAM are copied.
+    #[cold]
+    pub(super) fn wait_for_copy(&mut self, command: u32, sectors: u32) {
+        let copied = self.copied_at(u64::from(sectors));
+        if copied > self.media.now {
+            self.commands[command].remaining += 1;
+            self.timers.set(copied, Timer::Copied(command));
+        }
+    }
+
     /// Starts the read of `sectors` sectors of a physical page, unless the controller still holds it.
     #[inline]
-    fn read_page(&mut self, command: u32, page: Ppn, sectors: u32) {
+    pub(super) fn read_page(&mut self, command: u32, page: Ppn, sectors: u32) {
         if page == Ppn::NONE {
             return;
         }
@@ -156,8 +186,12 @@ impl Drive {
             return;
         }
         self.commands[command].remaining += 1;
-        let bytes = sectors * SECTOR_BYTES as u32;
-        self.media.read(place, bytes, Cause::Host, Waiter::Command(command));
+        let bytes = match self.config.controller.reads {
+            Reads::Page => self.config.flash.geometry.page_bytes,
+            Reads::Sectors | Reads::Gather => sectors * SECTOR_BYTES as u32,
+        };
+        let owner = self.read_owner(command, sectors);
+        self.media.read(place, bytes, Cause::Host, owner);
     }
 
     /// A page on its way to flash is in RAM; only if it is still being completed from its old version does a read wait.
@@ -169,7 +203,8 @@ impl Drive {
             Location::OnFlash(source) => {
                 let from = self.media.place_of_page(source);
                 self.commands[command].remaining += 1;
-                self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, Waiter::Command(command));
+                let owner = self.read_owner(command, sectors);
+                self.media.read(from, sectors * SECTOR_BYTES as u32, Cause::Host, owner);
             }
             Location::Building(program) => {
                 let units = self.units_read_of(command, place);

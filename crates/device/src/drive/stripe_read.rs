@@ -59,7 +59,12 @@ impl Drive {
         if !failed {
             let place = Place { block: done.block, page: done.page };
             let wrong = self.media.rebuilt(place, done.then, from_ram);
-            if let Waiter::Command(command) = Waiter::unpack(done.token) {
+            let command = match Waiter::unpack(done.token) {
+                Waiter::Command(command) => Some(command),
+                Waiter::Gathered(slot) => Some(self.reads.gathered[slot].command),
+                _ => None,
+            };
+            if let Some(command) = command {
                 self.answer_rebuilt(command, &wrong);
             }
             self.page_was_rebuilt(place);

@@ -543,7 +543,7 @@ impl Gc {
                 };
                 self.erases_in_flight[superblock as usize] += 1;
                 self.erase_sent[superblock as usize] = media.now;
-                media.flash.submit(media.now, submit);
+                media.issue(submit);
             }
         }
         if self.erases_in_flight[superblock as usize] == 0 {

@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use ssdlab_base::{Divider, Nanos, Rng, rng, saved};
-use ssdlab_flash::{BlockId, Flash, NONE, OpId, UnitId};
+use ssdlab_flash::{BlockId, Flash, NONE, OpId, Submit, UnitId};
 
 use self::frontier::{CLOSED, OpenBlock};
 use self::metadata::MetadataInFlight;
@@ -39,6 +39,7 @@ use self::program::{NO_ROW, Row};
 use self::read::MultiSource;
 use crate::block_pool::{BlockKind, BlockPool};
 use crate::event_queue::EventQueue;
+use crate::processor::Processor;
 use crate::superblocks::Role;
 use crate::wakes::Wakes;
 use crate::{DriveConfig, Options, Parity};
@@ -122,9 +123,33 @@ pub(crate) struct Media {
     pub(crate) wakes: Wakes,
     /// Settled blocks of a log wait for free blocks that are set aside in their stead.
     pub(crate) log_waits: bool,
+    /// The controller's processor and DRAM, where these take time.
+    pub(crate) processor: Option<Box<Processor>>,
 }
 
 impl Media {
+    /// Sends a flash operation to the chips, now or when the processor has issued it.
+    #[inline]
+    pub(crate) fn issue(&mut self, submit: Submit) -> OpId {
+        match &mut self.processor {
+            None => self.flash.submit(self.now, submit),
+            Some(processor) => {
+                let at = processor.issue(self.now);
+                self.flash.submit_issued_at(self.now, submit, at)
+            }
+        }
+    }
+
+    /// The processor looks at map entries.
+    #[inline]
+    pub(crate) fn look_up(&mut self, entries: u32) {
+        if let Some(processor) = &mut self.processor
+            && self.flash.timed()
+        {
+            processor.look_up(self.now, entries);
+        }
+    }
+
     /// Fresh chips and everything free.
     pub(crate) fn new(config: &DriveConfig, options: Options) -> Media {
         let geometry = config.flash.geometry;
@@ -141,6 +166,10 @@ impl Media {
         }
         if config.keeps_origins() {
             flash.oob.keep_origins();
+        }
+        let processor = Processor::new(&config.controller);
+        if processor.is_some() {
+            flash.expect_delayed_issues();
         }
         let (page, unit) = (geometry.page_bytes, config.ftl.mapping_unit);
         assert!(page.is_multiple_of(unit), "a page of {page} bytes in units of {unit}");
@@ -188,6 +217,7 @@ impl Media {
             events: EventQueue::default(),
             wakes: Wakes::default(),
             log_waits: false,
+            processor,
         }
     }
 }

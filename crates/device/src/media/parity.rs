@@ -177,21 +177,18 @@ impl Media {
         }
         let shared = !self.separate_gc;
         let class = if frontier == Frontier::Gc && !shared { Class::GcWrite } else { Class::HostWrite };
-        let op = self.flash.submit(
-            self.now,
-            Submit {
-                kind: OpKind::Program,
-                cause: Cause::Parity,
-                class,
-                block: place.block,
-                page: place.page,
-                source: Ppn::NONE,
-                bytes: self.unit_bytes * self.units_per_page,
-                token: Waiter::None.pack(),
-                pin: BlockId::NONE,
-                waits_for: unready.len() as u16,
-            },
-        );
+        let op = self.issue(Submit {
+            kind: OpKind::Program,
+            cause: Cause::Parity,
+            class,
+            block: place.block,
+            page: place.page,
+            source: Ppn::NONE,
+            bytes: self.unit_bytes * self.units_per_page,
+            token: Waiter::None.pack(),
+            pin: BlockId::NONE,
+            waits_for: unready.len() as u16,
+        });
         if self.units_per_page > 1 {
             self.remember_pins(op, &[]);
         }

@@ -105,21 +105,19 @@ impl Media {
         let alone = self.pool.superblocks.width() == 1;
         let leader = if alone { NONE } else { self.row_leader(place, &write) };
         let waits_for = if leader == NONE { write.after.len() as u16 } else { 1 };
-        let op = self.flash.submit(
-            self.now,
-            Submit {
-                kind: write.kind,
-                cause: write.cause,
-                class,
-                block: place.block,
-                page: place.page,
-                source: write.source,
-                bytes: if write.kind == OpKind::Copyback { 0 } else { page_bytes },
-                token: write.owner.pack(),
-                pin,
-                waits_for,
-            },
-        );
+        self.look_up(lpns.len() as u32);
+        let op = self.issue(Submit {
+            kind: write.kind,
+            cause: write.cause,
+            class,
+            block: place.block,
+            page: place.page,
+            source: write.source,
+            bytes: if write.kind == OpKind::Copyback { 0 } else { page_bytes },
+            token: write.owner.pack(),
+            pin,
+            waits_for,
+        });
         for pin in pins {
             self.pool.pin(*pin);
         }

@@ -38,21 +38,18 @@ impl Media {
         debug_assert!(self.flash.is_written(place.block, place.page), "{place:?} is read, and is not on flash");
         debug_assert!(bytes <= self.unit_bytes * self.units_per_page, "{bytes} bytes of {place:?} are read");
         self.pool.pin(place.block);
-        self.flash.submit(
-            self.now,
-            Submit {
-                kind: OpKind::Read,
-                cause,
-                class,
-                block: place.block,
-                page: place.page,
-                source: Ppn::NONE,
-                bytes,
-                token: owner.pack(),
-                pin: place.block,
-                waits_for: 0,
-            },
-        )
+        self.issue(Submit {
+            kind: OpKind::Read,
+            cause,
+            class,
+            block: place.block,
+            page: place.page,
+            source: Ppn::NONE,
+            bytes,
+            token: owner.pack(),
+            pin: place.block,
+            waits_for: 0,
+        })
     }
 
     pub(super) fn remember_sources(&mut self, op: OpId, taken: &[UnitId]) {

@@ -91,7 +91,10 @@ fn the_papers_drives_have_the_papers_capacities() {
         ("wa-ssd-i-40g", 40 << 30, None),
         ("wa-ssd-m-64g", 64 << 30, None),
         ("wa-ssd-s-32g", 32 << 30, None),
-        ("jasmine-openssd-256g", 256 << 30, None),
+        ("jasmine-8g", 8 << 30, None),
+        ("jasmine-64g", 64 << 30, None),
+        ("jasmine-128g", 128 << 30, None),
+        ("jasmine-256g", 256 << 30, None),
         ("tlc-dramless-500g", 512 << 30, Some(500_107_862_016)),
     ] {
         let config = drive(name);
@@ -112,6 +115,39 @@ fn the_papers_drives_have_the_papers_capacities() {
     assert_eq!(vendor.flash.multi_plane, MultiPlane::Off);
     let program = vendor.flash.timing.program[0];
     assert_eq!((program.min, program.max), (Nanos::from_us(200), Nanos::from_us(2_200)));
+}
+
+/// The boards of Getting Real differ by their banks and blocks, and by nothing else; a 4 KB map of the largest needs more DRAM.
+#[test]
+fn the_openssd_boards_are_one_board_of_several_sizes() {
+    let largest = drive("jasmine-256g");
+    assert_eq!(largest.flash.timing.transfer, Nanos(32_768 / 2 * 30));
+    for (name, channels, ways, blocks) in [
+        ("jasmine-64g", 2, 4, 2048),
+        ("jasmine-128g", 4, 4, 2048),
+        ("jasmine-8g", 4, 4, 128),
+        ("jasmine-256g", 4, 8, 2048),
+    ] {
+        let board = drive(name);
+        let geometry = &board.flash.geometry;
+        assert_eq!(
+            (geometry.channels, geometry.chips_per_channel, geometry.blocks_per_plane),
+            (channels, ways, blocks)
+        );
+        let pages = geometry.pages();
+        assert!(board.user_bytes.abs_diff(pages / 100 * 93 * 32_768) < pages / 1000 * 32_768, "93 % are the user's");
+        let mut other = largest.clone();
+        (other.name, other.user_bytes) = (board.name.clone(), board.user_bytes);
+        other.flash.geometry = *geometry;
+        assert_eq!(board, other, "{name}");
+        let options = Options { seed: 1, contents: Contents::Nothing };
+        assert!(Drive::new(&board, options).is_ok(), "{name} fits its DRAM");
+        let mut mapped_4k = board.clone();
+        mapped_4k.ftl.mapping_unit = 4096;
+        let fits = Drive::new(&mapped_4k, options).map(|_| ()).map_err(|error| error.key);
+        let expected = if board.user_bytes > 32 << 30 { Err("controller.dram".to_string()) } else { Ok(()) };
+        assert_eq!(fits, expected, "{name} with a map of 4 KB units");
+    }
 }
 
 /// The drives of Application-Managed Flash differ by their FTL and their number of blocks, and by nothing else.

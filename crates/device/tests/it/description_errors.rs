@@ -238,7 +238,10 @@ fn the_controller_s_limits_are_refused_with_the_reason() {
         ),
         (&["flash.faults.script=[{kind=\"burn\", block=5}]"], "expected read, program, erase, factory or die"),
         (&["flash.faults.script=[{block=5}]"], "flash.faults.script[0].kind: missing"),
-        (&["flash.scheduler=lifo"], "expected fifo, reads-first, host-first or single-fifo; did you mean 'fifo'?"),
+        (
+            &["flash.scheduler=lifo"],
+            "expected fifo, reads-first, host-first, single-fifo or in-order; did you mean 'fifo'?",
+        ),
         (&["name=a/b"], "expected a name of 1 to 100 characters"),
     ] {
         let message = resolve(GOOD, sets).expect_err("beyond a limit");

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
-    Allocation, BufferConfig, Description, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings,
-    Superblock,
+    Allocation, Answers, BufferConfig, ControllerConfig, Description, Destage, DestageConfig, Drive, DriveConfig,
+    FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig,
+    ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{
     BlockId, Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault,
@@ -80,6 +80,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             },
             multi_plane: MultiPlane::SameOffset,
             copyback: false,
+            checks_copyback: false,
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
@@ -98,7 +99,10 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
+            command_codes: 0,
+            answers: Answers::Words,
         },
+        controller: ControllerConfig::default(),
         buffer: BufferConfig {
             policy: "lru".to_string(),
             bytes: 64 << 20,
@@ -288,6 +292,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
         Just(SchedulerKind::Fifo),
         Just(SchedulerKind::ReadsFirst),
         Just(SchedulerKind::SingleFifo),
+        Just(SchedulerKind::InOrder),
         span().prop_map(|starvation| SchedulerKind::HostFirst { starvation })
     ];
     let rate = || 0.0..=1.0_f64;
@@ -314,6 +319,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
                 geometry,
                 multi_plane,
                 copyback: flags[0],
+                checks_copyback: flags[0] && flags[1],
                 cache_program: flags[1],
                 program_suspend: flags[2],
                 erase_suspend: flags[3],
@@ -392,7 +398,10 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     write_overhead: Nanos(interface.4.0 / 2),
                     processing: Nanos::ZERO,
                     read_unwritten: ReadUnwritten::Error,
+                    command_codes: 0,
+                    answers: Answers::Words,
                 },
+                controller: ControllerConfig::default(),
                 buffer: BufferConfig {
                     policy: buffer.0.to_string(),
                     bytes: if buffer.0 == "none" {

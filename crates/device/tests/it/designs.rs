@@ -66,6 +66,7 @@ fn every_design_works_with_every_scheduler_unit_page_size_victim_buffer_and_allo
         SchedulerKind::ReadsFirst,
         SchedulerKind::HostFirst { starvation: Nanos(100_000) },
         SchedulerKind::SingleFifo,
+        SchedulerKind::InOrder,
     ];
     let levels = [Level::Plane, Level::Die, Level::Way, Level::Channel];
     let allocations = [Allocation::Static(levels), Allocation::RoundRobin(levels), Allocation::Dynamic];

@@ -6,7 +6,7 @@ use std::path::Path;
 use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{Description, Destage, Drive, DriveConfig, InterfaceKind, Options};
-use ssdlab_flash::{Contents, OpKind};
+use ssdlab_flash::{Contents, OpKind, Resource};
 
 /// The shipped drives that destage and whose buffer holds more than the two stripes that may be on their way.
 const DESTAGING: [&str; 7] =
@@ -326,4 +326,68 @@ fn every_policy_and_size_destages_under_garbage_collection() {
             assert!(counters.victims[0] > 0 && counters.buffer.destaged_pages > 0, "{policy} {size}");
         }
     }
+}
+
+/// The board of Getting Real with the merge buffer of section 3.1.2: units of 4 KB in pages of 32 KB, which leave in order.
+fn merge_buffer() -> DriveConfig {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/jasmine-8g.toml");
+    let mut description = Description::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    for setting in [
+        "ftl.mapping_unit=4k",
+        "ftl.allocation=round-robin",
+        "buffer.policy=fifo",
+        "buffer.size=2m",
+        "buffer.high_watermark=100%",
+        "buffer.low_watermark=50%",
+    ] {
+        description.set(setting).unwrap_or_else(|error| panic!("{error}"));
+    }
+    description.resolve().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_merge_buffer_lets_full_pages_leave_to_all_banks_and_a_flush_whatever_there_is() {
+    use crate::timing_support::{Host, Spans};
+    let config = merge_buffer();
+    let banks = config.flash.geometry.dies() as usize;
+    let mut host = Host::new(&config);
+    let spans = Spans::watch(&mut host.drive);
+    let mut random = rng(5, "merge buffer");
+    let units = host.drive.user_sectors() / 8;
+    // Random units of 4 KB, eight at a time, and pieces of them now and then. None is written twice.
+    let mut written = 0;
+    let step = units / 8_000;
+    while written < 8_000 {
+        for _ in 0..8.min(8_000 - written) {
+            let unit = written * step + random.random_range(0..step);
+            host.send(Op::Write, unit * 8, 8);
+            written += 1;
+        }
+        let at = host.drive.next_event().map_or(host.now(), |at| at.0);
+        host.run_until(at);
+    }
+    host.run();
+    let counters = host.drive.counters();
+    let programs = counters.flash.total(OpKind::Program);
+    let left = (config.buffer.bytes / 4096).min(written);
+    assert_eq!(counters.padding_bytes, 0, "only full pages leave");
+    assert!(programs * 8 <= written && programs * 8 + left >= written, "{programs} pages of {written} units");
+    assert_eq!(counters.flash.total(OpKind::Read), 0, "nothing is read to complete a page");
+    // Pages leave to the banks in turn, whatever their addresses are.
+    let mut pages = vec![0_u32; banks];
+    for span in spans.taken() {
+        if let (Resource::Die(die), OpKind::Program) = (span.resource, span.kind) {
+            pages[die.index()] += 1;
+        }
+    }
+    assert_eq!(pages.iter().map(|pages| u64::from(*pages)).sum::<u64>(), programs);
+    let (fewest, most) = (pages.iter().min(), pages.iter().max());
+    assert!(most.zip(fewest).is_some_and(|(most, fewest)| most - fewest <= 1), "a batch goes to all banks: {pages:?}");
+    // What is left are whole pages. One unit more shares its page with nothing, and a flush lets it leave.
+    host.send(Op::Write, (units - 1) * 8, 8);
+    host.run();
+    host.send(Op::Flush, 0, 0);
+    host.run();
+    assert_eq!(host.drive.counters().padding_bytes, 7 * 4096, "a flush pads the last page");
+    host.assert_checks_hold();
 }

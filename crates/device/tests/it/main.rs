@@ -9,6 +9,7 @@ mod cached_map_traffic;
 mod checkpoint;
 mod collection;
 mod command_sets;
+mod controller;
 mod crash;
 mod description_devices;
 mod description_errors;

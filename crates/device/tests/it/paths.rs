@@ -359,6 +359,7 @@ fn any_drive() -> impl Strategy<Value = DriveConfig> {
         SchedulerKind::ReadsFirst,
         SchedulerKind::HostFirst { starvation: Nanos::from_us(700) },
         SchedulerKind::SingleFifo,
+        SchedulerKind::InOrder,
     ]);
     let interface = (prop::bool::ANY, 1..33u32, 1..3u32, prop::bool::ANY);
     (shape, buffer, scheduler, prop::bool::ANY, interface).prop_map(

@@ -37,7 +37,9 @@ fn drives() -> Vec<DriveConfig> {
     single.flash.cache_program = true;
     single.flash.program_suspend = true;
     single.flash.scheduler = SchedulerKind::SingleFifo;
-    vec![plain, busy, suspending, buffered, single]
+    let mut in_order = single.clone();
+    in_order.flash.scheduler = SchedulerKind::InOrder;
+    vec![plain, busy, suspending, buffered, single, in_order]
 }
 
 /// A closed loop of mixed requests at a depth; the completions in order.

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
-    Allocation, BufferConfig, Completion, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
+    Allocation, Answers, BufferConfig, Completion, ControllerConfig, DestageConfig, Drive, DriveConfig, FtlConfig,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings,
+    Superblock,
 };
 use ssdlab_flash::{
     Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
@@ -84,6 +85,7 @@ pub(crate) fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             },
             multi_plane: MultiPlane::SameOffset,
             copyback: false,
+            checks_copyback: false,
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
@@ -102,7 +104,10 @@ pub(crate) fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
+            command_codes: 0,
+            answers: Answers::Words,
         },
+        controller: ControllerConfig::default(),
         buffer: BufferConfig {
             policy: "none".to_string(),
             bytes: 0,
@@ -150,6 +155,8 @@ pub(crate) fn behind_a_link(kind: InterfaceKind) -> DriveConfig {
         write_overhead: Nanos::ZERO,
         processing: Nanos::ZERO,
         read_unwritten: ReadUnwritten::Error,
+        command_codes: 0,
+        answers: Answers::Words,
     };
     config
 }

@@ -57,8 +57,10 @@ impl Flash {
     }
 
     pub(super) fn channel_event(&mut self, index: u32, now: Nanos) {
-        // Behind the channels is the drive's one queue, where it has that.
-        let Some(channel) = self.channels.get_mut(index as usize) else { return self.queue_event(now) };
+        // Behind the channels are the drive's one queue and its processor, where it has these.
+        let Some(channel) = self.channels.get_mut(index as usize) else {
+            return if index as usize == self.channels.len() { self.queue_event(now) } else { self.issue_event(now) };
+        };
         let die = channel.head;
         assert!(channel.free_at <= now, "channel {index} is given away at {now}, busy until {}", channel.free_at);
         let (next, duration) = (self.dies[die.index()].next_waiter, self.dies[die.index()].wants);
@@ -111,8 +113,8 @@ impl Flash {
     #[cold]
     #[inline(never)]
     fn tell_transfer(&mut self, index: u32, die: DieId, now: Nanos, end: Nanos) {
-        if self.has_single_queue() && self.dies[die.index()].phase != Phase::AwaitDataOut {
-            self.sent_at(end);
+        if self.sends_one_at_a_time() && self.dies[die.index()].phase != Phase::AwaitDataOut {
+            self.look_at_head(end);
         }
         if self.observer.is_some() {
             let state = &self.dies[die.index()];

@@ -17,6 +17,10 @@ impl Flash {
                 debug_assert_eq!(self.dies[die.index()].until, now, "the array of die {die} is done when it says");
                 self.array_done(die, now);
             }
+            Phase::DataOut if self.dies[die.index()].copy_unchecked => {
+                self.dies[die.index()].copy_unchecked = false;
+                self.begin_array(die, now, now);
+            }
             Phase::DataOut => {
                 debug_assert_eq!(self.dies[die.index()].until, now, "the data of die {die} is out when it says");
                 self.complete_running(die, now);
@@ -54,12 +58,13 @@ impl Flash {
             self.report(Resource::Die(die), group, start, now);
             self.edge(die, now, false);
         }
-        if self.flights[group as usize].submit.kind == OpKind::Read {
+        if self.flights[group as usize].submit.kind == OpKind::Read || self.dies[die.index()].copy_unchecked {
             if self.waits.is_some() {
                 self.note_waits(group, |waits, op| waits.sensed(op, now));
             }
             self.dies[die.index()].phase = Phase::AwaitDataOut;
-            let duration = self.data_time(group);
+            let to_ecc = self.dies[die.index()].copy_unchecked;
+            let duration = if to_ecc { self.config.timing.transfer } else { self.data_time(group) };
             if !self.request_channel(die, duration, now) {
                 self.events.clear(die.0);
             }
@@ -113,12 +118,14 @@ impl Flash {
             debug_assert_eq!(state.staged, NONE, "nothing is staged behind what die {die} has suspended");
             let reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
             let waits_in_line = self.has_single_queue() && !self.may_send_read(die, now);
-            if reads == 0 || state.reads_let_pass >= self.config.suspend_limit || waits_in_line {
-                self.resume(die, now);
-            } else {
-                self.dies[die.index()].reads_let_pass += 1;
-                let read = self.oldest_ready(die, reads).expect("a host read waits for nothing");
-                self.start_queue(die, read, now);
+            let waits = reads == 0 || state.reads_let_pass >= self.config.suspend_limit || waits_in_line;
+            // A host read waits for nothing but its issue.
+            match self.oldest_ready(die, reads).filter(|_| !waits) {
+                None => self.resume(die, now),
+                Some(read) => {
+                    self.dies[die.index()].reads_let_pass += 1;
+                    self.start_queue(die, read, now);
+                }
             }
             return true;
         }
@@ -182,10 +189,8 @@ impl Flash {
 
     pub(super) fn start_queue(&mut self, die: DieId, queue: u32, now: Nanos) {
         let group = self.take_group(die, queue);
-        if self.waits.is_some() {
-            let what = self.what(group);
-            self.waits.as_mut().into_iter().for_each(|waits| waits.occupied(die, now, Some(what)));
-            self.note_waits(group, |waits, op| waits.started(op, now));
+        if self.is_watched {
+            self.tell_started(die, group, now);
         }
         let state = &mut self.dies[die.index()];
         debug_assert_eq!(state.running, NONE, "die {die} takes up {group} when it has ended what ran");
@@ -193,8 +198,8 @@ impl Flash {
         state.phase = Phase::AwaitChannel;
         let duration = self.command_and_data_in_time(group);
         if duration == Nanos::ZERO {
-            if self.has_single_queue() {
-                self.sent_at(now);
+            if self.sends_one_at_a_time() {
+                self.look_at_head(now);
             }
             self.begin_array(die, now, now);
             return;
@@ -202,6 +207,20 @@ impl Flash {
         // While it waits for the channel the die has no event of its own.
         if !self.request_channel(die, duration, now) {
             self.events.clear(die.0);
+        }
+    }
+
+    /// The waits and the drive's one queue of the group that the die takes up.
+    #[cold]
+    #[inline(never)]
+    fn tell_started(&mut self, die: DieId, group: u32, now: Nanos) {
+        let what = self.what(group);
+        if let Some(waits) = &mut self.waits {
+            waits.occupied(die, now, Some(what));
+        }
+        self.note_waits(group, |waits, op| waits.started(op, now));
+        if self.has_single_queue() {
+            self.head_is_taken(die, now);
         }
     }
 
@@ -288,6 +307,11 @@ impl Flash {
         let mut duration = Nanos::ZERO;
         let mut op = self.dies[die.index()].running;
         let kind = self.flights[op as usize].submit.kind;
+        if kind == OpKind::Copyback && self.config.checks_copyback {
+            // A copyback runs alone.
+            duration = self.begin_checked_copy(die, op);
+            op = NONE;
+        }
         while op != NONE {
             let flight = &self.flights[op as usize];
             let (submit, next) = (flight.submit, flight.next);
@@ -327,6 +351,21 @@ impl Flash {
         self.stage(die, now);
     }
 
+    /// The page of a checked copyback is read, or it has gone through the ECC and is programmed: how long that takes.
+    #[cold]
+    fn begin_checked_copy(&mut self, die: DieId, op: u32) -> Nanos {
+        let Submit { block, page, source, .. } = self.flights[op as usize].submit;
+        let is_checked = self.dies[die.index()].phase == Phase::DataOut;
+        self.dies[die.index()].copy_unchecked = !is_checked;
+        if !is_checked {
+            return self.array_time(OpKind::Read, source % self.geometry.pages_per_block, source);
+        }
+        if let Some(image) = self.store.image_mut() {
+            image.program_begins(self.blocks.get(block), (block, page), &self.oob);
+        }
+        self.array_time(OpKind::Program, page, source)
+    }
+
     /// The observer and the waits of the group whose array work is from `start` on.
     #[cold]
     #[inline(never)]
@@ -350,8 +389,9 @@ impl Flash {
             return;
         }
         let group = self.take_group(die, queue);
-        if self.waits.is_some() {
-            self.note_waits(group, |waits, op| waits.started(op, now));
+        self.note_waits(group, |waits, op| waits.started(op, now));
+        if self.has_single_queue() {
+            self.head_is_taken(die, now);
         }
         let state = &mut self.dies[die.index()];
         state.staged = group;

@@ -3,6 +3,7 @@
 use ssdlab_base::Nanos;
 
 use super::Flash;
+use super::issue::NOT_ISSUED;
 use super::operation::{Done, Flight, NONE};
 use super::resources::{EMPTY, Phase};
 use crate::blocks::Asked;
@@ -57,9 +58,10 @@ impl Flash {
             debug_assert_eq!(self.flights[op as usize].waits_for, 0, "operation {op} ran while it waited");
             let held = failed && self.holds_failed_reads && submit.kind == OpKind::Read;
             let then = if held { NONE } else { then };
+            let is_last = RECORDED && then != NONE && self.links_of(then) == 1;
             if RECORDED && let Some(waits) = &mut self.waits {
                 waits.done(op, now);
-                if then != NONE && self.flights[then as usize].waits_for == 1 {
+                if is_last {
                     waits.released(then, op, now);
                 }
             }
@@ -75,7 +77,7 @@ impl Flash {
     #[inline(always)]
     pub(super) fn release(&mut self, op: u32, now: Nanos) {
         let flight = &mut self.flights[op as usize];
-        assert!(flight.waits_for > 0, "an operation is released once for each link");
+        assert!(flight.waits_for & !NOT_ISSUED > 0, "an operation is released once for each link");
         flight.waits_for -= 1;
         if flight.waits_for == 0 {
             let follower = flight.follower;
@@ -90,6 +92,9 @@ impl Flash {
             } else {
                 self.stage(die, now);
             }
+        } else if flight.waits_for == NOT_ISSUED {
+            let follower = flight.follower;
+            self.release_more(op, follower, now);
         }
     }
 
@@ -100,9 +105,11 @@ impl Flash {
         while follower != NONE {
             let flight = &mut self.flights[follower as usize];
             flight.waits_for -= 1;
-            assert_eq!(flight.waits_for, 0, "a follower waits for nothing else");
-            let next = flight.follower;
-            self.set_ready(follower);
+            let (links, next) = (flight.waits_for, flight.follower);
+            assert_eq!(links & !NOT_ISSUED, 0, "a follower waits for nothing else");
+            if links == 0 {
+                self.set_ready(follower);
+            }
             self.tell_ready(follower, now);
             follower = next;
         }
@@ -120,7 +127,7 @@ impl Flash {
 
     /// What an operation waited for has ended: at the head of its queue it may be chosen. Returns its die.
     #[inline(always)]
-    fn set_ready(&mut self, op: u32) -> DieId {
+    pub(super) fn set_ready(&mut self, op: u32) -> DieId {
         let flight = &self.flights[op as usize];
         let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
         let die = self.die_of(block);
@@ -128,6 +135,9 @@ impl Flash {
         let index = self.queue_index(die, class as usize, plane);
         if self.queues[index].head == op {
             self.queues[index].order = order;
+            if self.is_watched {
+                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane);
+            }
         }
         die
     }
@@ -176,8 +186,8 @@ impl Flash {
         }
     }
 
-    /// What a copyback reads goes into its page unchecked: data that could not have been corrected is lost there, and only
-    /// who reads it finds out.
+    /// What a copyback reads goes into its page: data that could not have been corrected is lost there. Unless the copyback is
+    /// checked, only who reads it finds out.
     #[inline(never)]
     fn copy_page(&mut self, asked: Asked, source: Ppn, target: Ppn) {
         let pages = self.geometry.pages_per_block;
@@ -218,6 +228,8 @@ impl Flash {
                 while op != NONE && begun {
                     let Flight { submit, next, .. } = self.flights[op as usize];
                     match submit.kind {
+                        // Its page is still being read.
+                        OpKind::Copyback if state.copy_unchecked => {}
                         OpKind::Program | OpKind::Copyback => {
                             self.blocks.program(submit.block, submit.page, Asked { cause: submit.cause, now });
                             self.blocks.spoil(Ppn::of(submit.block, submit.page, self.geometry.pages_per_block));
@@ -233,6 +245,7 @@ impl Flash {
             state.queued = 0;
             state.phase = Phase::Idle;
             (state.running, state.staged, state.suspended) = (NONE, NONE, NONE);
+            state.copy_unchecked = false;
             state.next_waiter = DieId::NONE;
             self.events.clear(die as u32);
         }
@@ -242,8 +255,9 @@ impl Flash {
             self.events.clear((self.dies.len() + index) as u32);
         }
         if self.has_single_queue() {
-            self.forget_queue_event();
+            self.empty_single_queue();
         }
+        self.forget_issues();
         assert_eq!(self.events.next(), None, "nothing happens on chips without power");
         self.queues.fill(EMPTY);
         self.flights.clear();

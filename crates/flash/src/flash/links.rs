@@ -3,6 +3,7 @@
 use ssdlab_base::Nanos;
 
 use super::Flash;
+use super::issue::NOT_ISSUED;
 use super::operation::{NONE, OpId};
 use crate::{BlockId, OpKind};
 
@@ -22,7 +23,7 @@ impl Flash {
         let flight = &mut self.flights[earlier as usize];
         assert_eq!(flight.follower, NONE, "one operation follows another");
         flight.follower = later;
-        let links = self.flights[later as usize].waits_for;
+        let links = self.links_of(later);
         assert_eq!(links, 1, "operation {later} follows {earlier} and waits for nothing else");
     }
 
@@ -63,8 +64,9 @@ impl Flash {
     /// on; `by` is the operation that ended last for it.
     pub fn release_waiter(&mut self, waiter: OpId, by: OpId, now: Nanos) {
         assert!(self.holds_failed_reads, "operation {waiter} was released when {by} ended");
+        let is_last = self.links_of(waiter) == 1;
         if let Some(waits) = &mut self.waits
-            && self.flights[waiter as usize].waits_for == 1
+            && is_last
         {
             waits.released(waiter, by, now);
         }
@@ -92,13 +94,19 @@ impl Flash {
 
     /// Whether a program in flight still waits for reads.
     pub fn waits(&self, op: OpId) -> bool {
-        self.flights[op as usize].waits_for > 0
+        self.links_of(op) > 0
+    }
+
+    /// How many others an operation waits for.
+    #[inline]
+    pub(super) fn links_of(&self, op: OpId) -> u16 {
+        self.flights[op as usize].waits_for & !NOT_ISSUED
     }
 
     /// Whether `op` is a program of this page that still waits; `op` may have ended long ago.
     pub fn awaits_reads(&self, op: OpId, block: BlockId, page: u32) -> bool {
-        self.flights
-            .get(op as usize)
-            .is_some_and(|flight| flight.waits_for > 0 && (flight.submit.block, flight.submit.page) == (block, page))
+        self.flights.get(op as usize).is_some_and(|flight| {
+            flight.waits_for & !NOT_ISSUED > 0 && (flight.submit.block, flight.submit.page) == (block, page)
+        })
     }
 }

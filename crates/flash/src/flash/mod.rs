@@ -10,6 +10,7 @@
 mod channel;
 mod die;
 mod end;
+mod issue;
 mod links;
 mod operation;
 mod resources;
@@ -21,6 +22,8 @@ mod time;
 mod untimed;
 mod waits;
 mod watch;
+
+use std::collections::VecDeque;
 
 use ssdlab_base::{Divider, Nanos, Rng, rng};
 
@@ -77,6 +80,10 @@ pub struct Flash {
     waits: Option<Box<waits::Waits>>,
     /// There is an observer, waits are recorded, or the drive has one queue: one question where all are told something.
     is_watched: bool,
+    /// The head of the drive's one queue, where it has that.
+    first: Option<single::Head>,
+    /// Operations that are submitted and not issued, and when they are, in order.
+    issues: VecDeque<(Nanos, OpId)>,
     /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
     on_ready: Vec<u32>,
     /// An operation that waits for a read that fails is released by the controller.
@@ -120,6 +127,7 @@ impl Flash {
             suspended: NONE,
             remaining: Nanos::ZERO,
             reads_let_pass: 0,
+            copy_unchecked: false,
             last_queue: 0,
             busy: Nanos::ZERO,
         };
@@ -130,7 +138,7 @@ impl Flash {
             last_command: DieId::NONE,
             busy: Nanos::ZERO,
         };
-        let is_single = config.scheduler == SchedulerKind::SingleFifo;
+        let is_single = matches!(config.scheduler, SchedulerKind::SingleFifo | SchedulerKind::InOrder);
         Flash {
             config: config.clone(),
             geometry,
@@ -158,6 +166,8 @@ impl Flash {
             observer: None,
             waits: None,
             is_watched: is_single,
+            first: None,
+            issues: VecDeque::new(),
             on_ready: Vec::new(),
             holds_failed_reads: false,
         }

@@ -74,6 +74,7 @@ pub(super) struct Flight {
     pub(super) then: u32,
     /// The program that becomes ready when this one does.
     pub(super) follower: u32,
+    /// Operations that it waits for, and the bit of one that is not issued.
     pub(super) waits_for: u16,
 }
 

@@ -67,6 +67,8 @@ pub(super) struct Die {
     pub(super) remaining: Nanos,
     /// Host reads that the running or suspended program or erase has given way to.
     pub(super) reads_let_pass: u32,
+    /// It runs a checked copyback whose page has not gone through the ECC.
+    pub(super) copy_unchecked: bool,
     /// The queue that had the last turn.
     pub(super) last_queue: u32,
     pub(super) busy: Nanos,

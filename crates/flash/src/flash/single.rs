@@ -1,7 +1,9 @@
-//! One FIFO queue for the whole drive ([`SchedulerKind::SingleFifo`]), as in Application-Managed Flash, Figure 8.
+//! One FIFO queue for the whole drive, under two rules.
 //!
-//! Operations are in the queue from the moment they are ready, in the order of their submission. The drive sends one at a
-//! time: its die is free for it, and its commands and data-in cross the channel. Until they are across, and as long as the
+//! Operations are in the queue from the moment they are ready, in the order of their submission.
+//!
+//! [`SchedulerKind::SingleFifo`], as in Application-Managed Flash, Figure 8: the drive sends one at a
+//! time. Its die is free for it, and its commands and data-in cross the channel. Until they are across, and as long as the
 //! die is busy, everything behind it waits, whatever its channel. Array work and the data of reads overlap as ever.
 //!
 //! ```text
@@ -10,20 +12,46 @@
 //!   die 1                             |1 in|1 program ....|9 in|9 program ....|
 //! ```
 //!
-//! Nothing is kept but an event at the end of what is being sent: the rest is in the state of the dies, and looked up. A drive
+//! [`SchedulerKind::InOrder`], as the flash controller of the OpenSSD Jasmine board: an operation waits in the controller's one
+//! waiting room until its bank is idle. The idle bank accepts it, and the next one enters the waiting room, while the first
+//! waits for its channel or crosses it. So only a busy bank holds up what is behind, and transfers on several channels overlap.
+//!
+//! ```text
+//!   queue    0  8  1  9      0 and 8 are pages of die 0, 1 and 9 of die 1, on a channel each
+//!   die 0    |0 in|0 program ....|8 in|8 program ....|
+//!   die 1                        |1 in|1 program ....|9 in|9 program ....|
+//! ```
+//!
+//! The head is kept, and the time at which it is looked at next; the rest is in the state of the dies, and looked up. A drive
 //! with other schedulers pays a comparison where a die chooses.
 
 use ssdlab_base::Nanos;
 
 use super::Flash;
-use super::operation::NONE;
+use super::operation::{NONE, OpId};
 use super::resources::{Die, Phase, Staged};
 use crate::{DieId, SchedulerKind};
+
+/// The operation that came first of all that are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Head {
+    /// Its place in the order of submission.
+    order: u64,
+    die: DieId,
+    /// Its queue in the die.
+    queue: u32,
+}
 
 impl Flash {
     /// Whether the drive has one queue.
     #[inline]
     pub(super) fn has_single_queue(&self) -> bool {
+        matches!(self.config.scheduler, SchedulerKind::SingleFifo | SchedulerKind::InOrder)
+    }
+
+    /// Whether what is sent must be across before the next operation is sent.
+    #[inline]
+    pub(super) fn sends_one_at_a_time(&self) -> bool {
         self.config.scheduler == SchedulerKind::SingleFifo
     }
 
@@ -32,14 +60,41 @@ impl Flash {
         (self.dies.len() + self.channels.len()) as u32
     }
 
-    /// The die and queue of the head.
-    fn head_of_drive(&self) -> Option<(DieId, u32)> {
+    /// Looks the head up in the queues of all dies.
+    fn find_head(&self) -> Option<Head> {
         let oldest = |(index, die): (u32, &Die)| {
             let queue = self.oldest_ready(DieId(index), die.waiting)?;
-            Some((self.queues[self.queue_index(DieId(index), 0, queue)].order, DieId(index), queue))
+            let order = self.queues[self.queue_index(DieId(index), 0, queue)].order;
+            Some(Head { order, die: DieId(index), queue })
         };
-        let (_, die, queue) = (0..).zip(&self.dies).filter_map(oldest).min_by_key(|(order, ..)| *order)?;
-        Some((die, queue))
+        (0..).zip(&self.dies).filter(|(_, die)| die.waiting != 0).filter_map(oldest).min()
+    }
+
+    /// Operation `op`, the first in `queue` of its die, is ready.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ready_for_drive(&mut self, op: OpId, die: DieId, queue: u32) {
+        if self.has_single_queue() {
+            let ready = Head { order: self.flights[op as usize].order, die, queue };
+            self.first = Some(self.first.map_or(ready, |first| first.min(ready)));
+        }
+    }
+
+    /// The head was taken: what is behind it is the head now. Its die is asked at once where the head need not be sent first.
+    pub(super) fn head_is_taken(&mut self, by: DieId, now: Nanos) {
+        self.first = self.find_head();
+        if self.sends_one_at_a_time() {
+            return;
+        }
+        let Some(Head { die, .. }) = self.first.filter(|first| first.die != by) else { return };
+        let may_take = match self.dies[die.index()].phase {
+            Phase::Idle => true,
+            Phase::Array => self.config.cache_program || self.config.program_suspend || self.config.erase_suspend,
+            _ => false,
+        };
+        if may_take {
+            self.look_at_head(now);
+        }
     }
 
     /// Whether something is being sent: it waits for its channel, or is on it.
@@ -63,8 +118,8 @@ impl Flash {
     #[cold]
     #[inline(never)]
     pub(super) fn may_send(&self, die: DieId, now: Nanos) -> Option<u32> {
-        let (_, queue) = self.head_of_drive().filter(|(first, _)| *first == die)?;
-        (!self.is_sending(now)).then_some(queue)
+        let head = self.first.filter(|first| first.die == die)?;
+        (!self.sends_one_at_a_time() || !self.is_sending(now)).then_some(head.queue)
     }
 
     /// Whether this die may send a host read now.
@@ -72,19 +127,19 @@ impl Flash {
         self.may_send(die, now).is_some_and(|queue| queue < self.geometry.planes_per_die)
     }
 
-    /// What is being sent is across at `at`.
-    pub(super) fn sent_at(&mut self, at: Nanos) {
+    /// The die of the head is asked at `at`: what is being sent is across then, or an idle bank has accepted it.
+    pub(super) fn look_at_head(&mut self, at: Nanos) {
         self.events.set(self.queue_event_number(), at);
     }
 
-    /// Something was sent: the head is next, if its die takes it.
+    /// Something was sent or accepted: the head is next, if its die takes it.
     pub(super) fn queue_event(&mut self, now: Nanos) {
         assert!(self.has_single_queue(), "the queue of a drive without one has an event at {now}");
         self.forget_queue_event();
-        if self.is_sending(now) {
+        if self.sends_one_at_a_time() && self.is_sending(now) {
             return;
         }
-        let Some((die, queue)) = self.head_of_drive() else { return };
+        let Some(Head { die, queue, .. }) = self.first else { return };
         match self.dies[die.index()].phase {
             Phase::Idle => {
                 assert_eq!(self.dies[die.index()].suspended, NONE, "die {die} is idle, and has suspended something");
@@ -97,9 +152,15 @@ impl Flash {
         }
     }
 
-    /// Nothing is sent any more.
-    pub(super) fn forget_queue_event(&mut self) {
+    /// The head is not asked for before something else happens.
+    fn forget_queue_event(&mut self) {
         self.events.clear(self.queue_event_number());
+    }
+
+    /// Power goes: nothing waits, and nothing is sent.
+    pub(super) fn empty_single_queue(&mut self) {
+        self.first = None;
+        self.forget_queue_event();
     }
 
     /// Takes those right behind the group in the queue that may run with it on other planes.
@@ -108,7 +169,7 @@ impl Flash {
         let planes = self.geometry.planes_per_die;
         let (class, mut taken) = (queue / planes, 1_u32 << (queue % planes));
         let mut last = group;
-        while let Some((next_die, next)) = self.head_of_drive() {
+        while let Some(Head { die: next_die, queue: next, .. }) = self.find_head() {
             let plane = 1 << (next % planes);
             if next_die != die || next / planes != class || taken & plane != 0 {
                 return;

@@ -30,7 +30,7 @@ impl Flash {
             channel.free_at = Nanos::ZERO;
         }
         if self.has_single_queue() {
-            self.forget_queue_event();
+            self.empty_single_queue();
         }
         if self.waits.is_some() {
             self.record_waits(true);

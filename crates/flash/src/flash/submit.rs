@@ -49,9 +49,6 @@ impl Flash {
 
     /// Puts the latest operation at the end of its queue.
     fn enqueue(&mut self, now: Nanos, op: OpId, block: BlockId, class: Class, waits: bool) {
-        if self.waits.is_some() {
-            self.note_submitted(op, now);
-        }
         let die = self.die_of(block);
         let plane = self.plane_in_die(block);
         let index = self.queue_index(die, class as usize, plane);
@@ -63,7 +60,14 @@ impl Flash {
         } else {
             self.flights[queue.tail as usize].next = op;
         }
+        let is_first_and_ready = queue.head == op && !waits;
         queue.tail = op;
+        if self.is_watched {
+            self.note_submitted(op, now);
+            if is_first_and_ready {
+                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane);
+            }
+        }
         let state = &mut self.dies[die.index()];
         state.waiting |= 1 << (class as u32 * self.geometry.planes_per_die + plane);
         state.queued += 1;
@@ -75,13 +79,15 @@ impl Flash {
                 self.start_next(die, now);
             }
         } else if class == Class::HostRead {
-            self.consider_suspend(die, now);
+            if !waits {
+                self.consider_suspend(die, now);
+            }
         } else {
             self.stage(die, now);
         }
     }
 
-    /// The waits of an operation begin.
+    /// The waits of an operation begin, where they are recorded.
     #[cold]
     #[inline(never)]
     fn note_submitted(&mut self, op: OpId, now: Nanos) {

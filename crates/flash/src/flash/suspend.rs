@@ -20,6 +20,11 @@ impl Flash {
         if state.phase != Phase::Array || state.suspended != NONE || state.staged != NONE {
             return;
         }
+        let host_reads = state.waiting & ((1 << self.geometry.planes_per_die) - 1);
+        if !self.issues.is_empty() && self.oldest_ready(die, host_reads).is_none() {
+            // The read is not issued yet.
+            return;
+        }
         let allowed = match self.flights[state.running as usize].submit.kind {
             OpKind::Program => self.config.program_suspend,
             OpKind::Erase => self.config.erase_suspend,

@@ -32,6 +32,8 @@ pub enum Stay {
     Order,
     /// The die stopped or resumed a program or an erase.
     Suspend,
+    /// The controller's processor had not issued the operation: it worked on its map entries and on what came before.
+    Issue,
     /// The channel carried others' commands and data.
     Channel(Cause),
     /// Its own commands and data were on the channel, and those of the planes that work with it.
@@ -72,6 +74,7 @@ struct Record {
     led_to_by: RecordId,
     submitted: Nanos,
     ready: Nanos,
+    issued: Nanos,
     started: Nanos,
     granted: Nanos,
     moved: Nanos,
@@ -157,6 +160,7 @@ impl Waits {
             led_to_by: self.led_to_by,
             submitted: now,
             ready: now,
+            issued: now,
             started: now,
             granted: now,
             moved: now,
@@ -167,13 +171,22 @@ impl Waits {
         });
     }
 
-    /// The last that `op` had to wait for has ended.
+    /// The last operation that `op` had to wait for has ended.
     #[cold]
     pub(super) fn released(&mut self, op: u32, by: u32, now: Nanos) {
         let by = self.by_op.get(by as usize).copied().unwrap_or(NOTHING);
         self.change(op, |record| {
             assert!(now >= record.submitted, "ready at {now}, submitted at {}", record.submitted);
             (record.released_by, record.ready) = (by, now);
+        });
+    }
+
+    /// The processor has issued `op`.
+    #[cold]
+    pub(super) fn issued(&mut self, op: u32, now: Nanos) {
+        self.change(op, |record| {
+            assert!(now >= record.submitted, "issued at {now}, submitted at {}", record.submitted);
+            record.issued = now;
         });
     }
 
@@ -283,17 +296,26 @@ impl Waits {
     /// From the moment a record was ready.
     fn explain_own(&self, record: &Record, from: Nanos, to: Nanos, out: &mut Vec<Stretch>) {
         let mut walk = Walk { cause: record.cause, from: from.max(record.ready), to, out };
-        if record.kind == OpKind::Read {
+        let is_checked_copy = record.kind == OpKind::Copyback && record.sensed > record.moved;
+        if is_checked_copy {
+            walk.die(&self.dies[record.die.index()], record.array, record.done, Some(record.kind));
+            walk.put(Stay::Transfer, record.granted_out, record.array);
+            walk.channel(&self.channels[record.channel as usize], record.sensed, record.granted_out);
+            walk.put(Stay::Array(record.kind), record.moved, record.sensed);
+        } else if record.kind == OpKind::Read {
             walk.put(Stay::Transfer, record.granted_out, record.done);
             walk.channel(&self.channels[record.channel as usize], record.sensed, record.granted_out);
             walk.put(Stay::Array(record.kind), record.array, record.sensed);
         } else {
             walk.die(&self.dies[record.die.index()], record.array, record.done, Some(record.kind));
         }
-        walk.die(&self.dies[record.die.index()], record.moved, record.array, None);
+        if !is_checked_copy {
+            walk.die(&self.dies[record.die.index()], record.moved, record.array, None);
+        }
         walk.put(Stay::Transfer, record.granted, record.moved);
         walk.channel(&self.channels[record.channel as usize], record.started, record.granted);
-        walk.die(&self.dies[record.die.index()], record.ready, record.started, None);
+        walk.die(&self.dies[record.die.index()], record.ready.max(record.issued), record.started, None);
+        walk.put(Stay::Issue, record.ready, record.issued);
     }
 
     fn entries(&self) -> usize {

@@ -54,6 +54,7 @@ impl Flash {
                     let flight = &self.flights[op as usize];
                     match flight.submit.kind {
                         OpKind::Read => work.reads += 1,
+                        OpKind::Copyback if die.copy_unchecked => work.reads += 1,
                         OpKind::Program | OpKind::Copyback => work.programs += 1,
                         OpKind::Erase => work.erases += 1,
                     }

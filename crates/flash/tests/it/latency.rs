@@ -1,7 +1,7 @@
 //! Closed forms: what one operation takes on idle chips is the sum of its parts, to the nanosecond.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{BlockId, Class, Latency, MultiPlane, OpKind, Ppn, presets};
+use ssdlab_flash::{BlockId, Cause, Class, Latency, MultiPlane, OpKind, Ppn, Submit, presets};
 
 use crate::support::*;
 
@@ -293,4 +293,66 @@ fn erases_and_programs_draw_their_ranges_too() {
         values.dedup();
         assert_eq!(*values, range);
     }
+}
+
+#[test]
+fn a_checked_copyback_crosses_the_channel_once_between_its_read_and_its_program() {
+    let mut config = chips(1, 3, 1);
+    config.checks_copyback = true;
+    let copy = |bench: &mut Bench| {
+        bench.fill(2, 1);
+        bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, 0, 0, Ppn(2 * 16), 0).0
+    };
+    let mut bench = Bench::new(&config);
+    let recorder = Recorder::watch(&mut bench.flash);
+    let alone = copy(&mut bench);
+    bench.assert_ends_at(alone, 2 * COMMAND + READ + TRANSFER + PROGRAM);
+    recorder.seen().check(&bench.flash);
+    // Two programs of other dies have the channel until the page has been read, and a little longer.
+    let mut bench = Bench::new(&config);
+    let behind = copy(&mut bench);
+    for die in [1, 2] {
+        let block = bench.block(die, 0, 0);
+        bench.program(block, 0);
+    }
+    let free = 2 * COMMAND + 2 * DATA_IN;
+    assert!(free > 2 * COMMAND + READ);
+    bench.assert_ends_at(behind, free + TRANSFER + PROGRAM);
+    // Power that goes before the page has gone through the ECC leaves nothing in its new place; afterwards it tears that.
+    for (cut, programmed) in
+        [(2 * COMMAND + READ / 2, 0), (2 * COMMAND + READ + 1, 0), (2 * COMMAND + READ + TRANSFER + 1, 1)]
+    {
+        let mut bench = Bench::new(&config);
+        copy(&mut bench);
+        bench.run_until(cut);
+        bench.flash.power_cut(Nanos(cut));
+        assert_eq!(bench.flash.blocks.get(BlockId(1)).programmed, programmed, "power goes at {cut}");
+        assert!(programmed == 0 || !bench.flash.blocks.readable(Ppn(16)));
+    }
+}
+
+#[test]
+fn an_operation_that_is_issued_later_keeps_its_place_and_starts_then() {
+    let mut bench = Bench::new(&chips(1, 1, 1));
+    bench.flash.expect_delayed_issues();
+    let submit = |bench: &mut Bench, page: u32, at: u64| {
+        let (block, pin) = (BlockId(0), BlockId::NONE);
+        let (kind, cause, class) = (OpKind::Program, Cause::Host, Class::HostWrite);
+        let submit =
+            Submit { kind, cause, class, block, page, source: Ppn::NONE, bytes: PAGE, token: page, pin, waits_for: 0 };
+        bench.flash.submit_issued_at(Nanos(bench.now), submit, Nanos(at));
+    };
+    submit(&mut bench, 0, 5_000);
+    submit(&mut bench, 1, 5_000 + PROGRAM_PAGE + 7);
+    submit(&mut bench, 2, 5_000 + PROGRAM_PAGE + 8);
+    // The second waits for its issue, the third for the second.
+    let first = 5_000 + PROGRAM_PAGE;
+    for (page, end) in [(0, first), (1, first + 7 + PROGRAM_PAGE), (2, first + 7 + 2 * PROGRAM_PAGE)] {
+        bench.assert_ends_at(page, end);
+    }
+    // Power takes what is not issued with it.
+    let now = bench.now;
+    submit(&mut bench, 3, now + 1);
+    bench.flash.power_cut(Nanos(now));
+    assert_eq!((bench.flash.next_event(), bench.flash.in_flight()), (None, 0));
 }

@@ -1,6 +1,7 @@
 //! The order of a die's queue: exact times under each policy.
 
-use ssdlab_base::Nanos;
+use rand::RngExt;
+use ssdlab_base::{Nanos, rng};
 use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, Ppn, SchedulerKind};
 
 use crate::support::*;
@@ -162,6 +163,7 @@ fn pages_of_a_block_keep_their_order_under_every_policy() {
         SchedulerKind::ReadsFirst,
         SchedulerKind::HostFirst { starvation: Nanos(1) },
         SchedulerKind::SingleFifo,
+        SchedulerKind::InOrder,
     ] {
         for cache_program in [false, true] {
             let mut config = with(scheduler);
@@ -223,6 +225,119 @@ fn figure_8_with_one_queue_delays_sector_1_until_0_and_8_are_sent() {
     }
     assert_eq!(bench.run(), 7 * (PROGRAM_PAGE + DATA_IN) + 2 * PROGRAM_PAGE);
     recorder.seen().check(&bench.flash);
+}
+
+#[test]
+fn figure_8_in_order_sends_9_while_1_is_programmed_and_8_is_accepted() {
+    let (mut bench, submitted, recorder) = figure_8(SchedulerKind::InOrder, false);
+    // Die 0 accepts 0 at once, and 8 at the end of its program. At that instant idle die 1 accepts 1, on a channel of its own.
+    bench.run();
+    for (index, (sector, token)) in (0..).zip(&submitted) {
+        let (pair, second) = (index / 2, index % 2);
+        assert_eq!(bench.end(*token), Some((pair + second + 1) * PROGRAM_PAGE), "sector {sector}");
+    }
+    recorder.seen().check(&bench.flash);
+}
+
+#[test]
+fn in_order_a_page_that_waits_for_the_channel_holds_up_nothing() {
+    let mut config = chips(2, 2, 1);
+    config.scheduler = SchedulerKind::InOrder;
+    let mut bench = Bench::new(&config);
+    let on = |bench: &Bench, die| bench.block(die, 0, 0);
+    let blocks = [0, 1, 2, 3].map(|die| on(&bench, die));
+    let tokens = blocks.map(|block| bench.program(block, 0));
+    // Dies 0 and 1 share a channel, dies 2 and 3 the other.
+    let sent = [1, 2, 1, 2].map(|turn| turn * DATA_IN + PROGRAM);
+    bench.run();
+    assert_eq!(tokens.map(|token| bench.end(token)), sent.map(Some));
+}
+
+#[test]
+fn in_order_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
+    for suspend in [false, true] {
+        let mut config = chips(2, 1, 1);
+        config.scheduler = SchedulerKind::InOrder;
+        config.program_suspend = suspend;
+        let mut bench = Bench::new(&config);
+        bench.fill(1, 1);
+        bench.program(0, 0);
+        let read = bench.read(1, 0);
+        let other = bench.block(1, 0, 0);
+        let elsewhere = bench.program(other, 0);
+        // The read is the head: it waits for the program, or stops it as soon as its data is in. The other die has its page when
+        // the read is accepted.
+        let accepted = if suspend { DATA_IN + SUSPEND } else { PROGRAM_PAGE };
+        bench.assert_ends_at(read, accepted + READ_PAGE);
+        bench.assert_ends_at(elsewhere, accepted + PROGRAM_PAGE);
+    }
+}
+
+#[test]
+fn in_order_an_operation_that_waits_is_not_in_the_queue_yet() {
+    let mut config = chips(2, 1, 1);
+    config.scheduler = SchedulerKind::InOrder;
+    let mut bench = Bench::new(&config);
+    let (target, other) = (bench.block(1, 0, 0), bench.block(1, 0, 1));
+    bench.fill(0, 1);
+    bench.fill(other, 1);
+    let (old, read) = bench.submit_full(OpKind::Read, Class::HostRead, 0, 0, PAGE, Ppn::NONE, 0);
+    let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, target, 0, PAGE, Ppn::NONE, 1);
+    bench.flash.link(read, op);
+    let (first, second) = (bench.read(other, 0), bench.read(other, 0));
+    bench.run_until(READ_PAGE);
+    assert_eq!([old, first].map(|token| bench.end(token)), [Some(READ_PAGE); 2], "the first read waits for nothing");
+    // The merge is older than the second read, and became ready before that was accepted.
+    bench.assert_ends_at(merge, READ_PAGE + PROGRAM_PAGE);
+    bench.assert_ends_at(second, READ_PAGE + PROGRAM_PAGE + READ_PAGE);
+}
+
+/// When each of whole-page writes to `banks` ends: it is accepted when its bank is idle and the one before it was accepted, takes its
+/// channel in the order of acceptance, and keeps its bank until it is programmed.
+fn waiting_room(banks: &[u32], (channels, ways): (u32, u32), transfer: u64, program: u64) -> Vec<u64> {
+    let mut idle = vec![0; (channels * ways) as usize];
+    let mut free = vec![0; channels as usize];
+    let mut accepted = 0;
+    let mut ends = Vec::new();
+    for bank in banks {
+        let (bank, channel) = (*bank as usize, (bank / ways) as usize);
+        accepted = idle[bank].max(accepted);
+        let sent = free[channel].max(accepted) + transfer;
+        (free[channel], idle[bank]) = (sent, sent + program);
+        ends.push(sent + program);
+    }
+    ends
+}
+
+#[test]
+fn in_order_random_pages_of_the_openssd_board_end_as_counted() {
+    const PAGES: usize = 100_000;
+    // Each plane's blocks hold their share of random pages.
+    for ((channels, ways), rate) in [((2, 4), 1_560), ((4, 4), 2_320), ((4, 8), 3_070)] {
+        let mut config = chips(channels, ways, 1);
+        (config.geometry.blocks_per_plane, config.geometry.pages_per_block) = (160, 128);
+        config.timing.command = Nanos::ZERO;
+        (config.timing.transfer, config.timing.program) = (Nanos(491_520), vec![fixed(1_300_000)]);
+        config.scheduler = SchedulerKind::InOrder;
+        let mut bench = Bench::new(&config);
+        let mut random = rng(7, "banks");
+        let banks: Vec<u32> = (0..PAGES).map(|_| random.random_range(0..channels * ways)).collect();
+        let mut next = vec![0; (channels * ways) as usize];
+        let tokens = banks.iter().map(|bank| {
+            let page = next[*bank as usize];
+            next[*bank as usize] += 1;
+            let block = bench.block(*bank, 0, page / 128);
+            bench.program(block, page % 128)
+        });
+        let tokens: Vec<u32> = tokens.collect();
+        let last = bench.run();
+        let counted = waiting_room(&banks, (channels, ways), 491_520, 1_300_000);
+        for (token, end) in tokens.into_iter().zip(&counted) {
+            assert_eq!(bench.end(token), Some(*end), "page {token} on {channels} channels of {ways}");
+        }
+        let found = PAGES as u64 * 1_000_000_000 / last;
+        assert!(found.abs_diff(rate) * 100 <= rate, "{found} pages a second, counted {rate}");
+    }
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub(crate) fn chips(channels: u32, ways: u32, planes: u32) -> FlashConfig {
         },
         multi_plane: MultiPlane::SameOffset,
         copyback: true,
+        checks_copyback: false,
         cache_program: false,
         program_suspend: false,
         erase_suspend: false,

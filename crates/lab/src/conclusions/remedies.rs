@@ -92,7 +92,7 @@ const REMEDIES: [Remedy; 9] = [
 
 /// Reads go before what they wait behind, where the chips take operations as they come: suspending erases alone leaves the programs.
 fn reads_go_first(drive: &DeviceResult) -> Option<String> {
-    let in_order = matches!(word(drive, "/flash/scheduler"), "fifo" | "single-fifo");
+    let in_order = matches!(word(drive, "/flash/scheduler"), "fifo" | "single-fifo" | "in-order");
     let change = "flash.scheduler = \"reads-first\" lets reads go before programs and erases, which then wait as long as their die has \
                   reads: writes take longer, and blocks are freed later";
     in_order.then(|| change.to_string())

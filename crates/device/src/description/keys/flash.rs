@@ -105,7 +105,13 @@ pub(in crate::description) const FLASH: &[Key] = &[
         "Operations on several planes of a die run as one: `\"off\"` never, `\"same-offset\"` at the same page of the \
          block (ONFI's rule), `\"relaxed\"` at any page.",
     ),
-    Key::new("copyback", Kind::Boolean, Default::OFF, "A page can move inside its plane without crossing the channel."),
+    Key::new(
+        "copyback",
+        Kind::BooleanOrWord(|| vec!["checked"]),
+        Default::OFF,
+        "A page can move inside its plane: `true` without crossing the channel; `\"checked\"` after it has crossed the channel \
+         once, to the controller's ECC, so that what cannot be corrected is noticed.",
+    ),
     Key::new("cache_program", Kind::Boolean, Default::OFF, "The next page's data comes in while a program runs."),
     Key::new("program_suspend", Kind::Boolean, Default::OFF, "A program is suspended for a waiting host read."),
     Key::new("erase_suspend", Kind::Boolean, Default::OFF, "An erase is suspended for a waiting host read."),
@@ -121,7 +127,8 @@ pub(in crate::description) const FLASH: &[Key] = &[
         Default::word("fifo"),
         "How a die picks its next operation: `\"fifo\"`; `\"reads-first\"`; `\"host-first\"`, the host's before \
          garbage collection's ([schedulers.md](schedulers.md) compares them). `\"single-fifo\"`: the drive has one queue \
-         instead of one for each die, and sends an operation after all earlier ones \
+         instead of one for each die, and sends an operation after all earlier ones. `\"in-order\"`: the drive has one queue, \
+         and issues an operation when idle dies have accepted all earlier ones; transfers on several channels overlap \
          ([model/chips.md](model/chips.md#one-queue)).",
     ),
     Key::new(

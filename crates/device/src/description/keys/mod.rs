@@ -6,7 +6,7 @@ use ssdlab_base::Nanos;
 
 use super::key::{Default, Family, Key, Kind, Words, words};
 use crate::registry::names;
-use crate::{Destage, InterfaceKind, Pacing, Parity, ReadUnwritten, Superblock};
+use crate::{Answers, Destage, InterfaceKind, Pacing, Parity, ReadUnwritten, Reads, Superblock};
 
 /// The longest time of one flash operation or transfer; longer ones are a slip, and sums of them stay in 64 bits.
 const LONGEST_OPERATION: Nanos = Nanos(60_000_000_000);
@@ -14,6 +14,10 @@ const LONGEST_OPERATION: Nanos = Nanos(60_000_000_000);
 const LONGEST_WAIT: Nanos = Nanos(3_600_000_000_000);
 /// The slowest link, in bytes a second.
 const SLOWEST_LINK: u64 = 64 << 10;
+/// The fastest clock of a processor, in hertz.
+const FASTEST_CLOCK: u64 = 100_000_000_000;
+/// Most cycles of one piece of work.
+const MOST_CYCLES: u32 = 100_000_000;
 /// The largest buffer.
 const LARGEST_BUFFER: u64 = 64 << 30;
 /// Host write streams.
@@ -32,6 +36,15 @@ impl Words for InterfaceKind {
 impl Words for ReadUnwritten {
     const WORDS: &'static [(&'static str, ReadUnwritten)] =
         &[("error", ReadUnwritten::Error), ("zeroes", ReadUnwritten::Zeroes)];
+}
+
+impl Words for Answers {
+    const WORDS: &'static [(&'static str, Answers)] = &[("words", Answers::Words), ("data", Answers::Data)];
+}
+
+impl Words for Reads {
+    const WORDS: &'static [(&'static str, Reads)] =
+        &[("sectors", Reads::Sectors), ("page", Reads::Page), ("gather", Reads::Gather)];
 }
 
 impl Words for Destage {
@@ -67,6 +80,7 @@ pub const ROOT: &[Key] = &[
     Key::section("flash", Kind::Table(flash::FLASH)).required("a table of the chips"),
     Key::section("capacity", Kind::Table(CAPACITY)).required(NO_CAPACITY),
     Key::section("interface", Kind::Table(INTERFACE)),
+    Key::section("controller", Kind::Table(CONTROLLER)),
     Key::section("buffer", Kind::Chosen(BUFFER, &BUFFERS)),
     Key::section("ftl", Kind::Chosen(FTL, &DESIGNS)),
     Key::section("placement", Kind::Chosen(PLACEMENT, &PLACEMENTS)),
@@ -150,6 +164,91 @@ pub(in crate::description) const INTERFACE: &[Key] = &[
         Default::word("error"),
         "How a drive with append-only segments or zones answers reads of unwritten sectors: with an error, or with zeroes.",
     ),
+    Key::new(
+        "command_codes",
+        Kind::count("codes", 0),
+        Default::number(0),
+        "Codes of each of the two hardware queues, that of reads and that of writes, block I/O included: a drive whose own \
+         command set needs more is refused. `0` is no limit. Two bits of a command's length are 4 codes (Getting Real, \
+         section 3.2.2).",
+    ),
+    Key::new(
+        "answers",
+        Kind::Word(words::<Answers>),
+        Default::word("words"),
+        "How answers of the drive's own command set come back. `\"words\"`: with the completion, and the drive may send events. \
+         `\"data\"`: only as the data of a read that brings no sectors; a set with other answers or with events is refused.",
+    ),
+];
+
+/// `[controller]`.
+pub(in crate::description) const CONTROLLER: &[Key] = &[
+    Key::new(
+        "clock",
+        Kind::Frequency { least: 1_000, most: FASTEST_CLOCK },
+        Default::Means("none: the processor takes no time"),
+        "Cycles of the controller's processor a second, such as `\"87.5MHz\"`. One processor serves commands, map entries, flash \
+         operations and completions, one after the other. Excludes `interface.processing`.",
+    ),
+    Key::new(
+        "command_cycles",
+        Kind::Count { unit: "cycles", least: 0, most: MOST_CYCLES },
+        Default::number(0),
+        "Cycles for a command that enters the drive, before its data crosses the link.",
+    ),
+    Key::new(
+        "map_entry_cycles",
+        Kind::Count { unit: "cycles", least: 0, most: MOST_CYCLES },
+        Default::number(0),
+        "Cycles for a map entry that is looked at: one for each unit that is read, written, relocated or trimmed.",
+    ),
+    Key::new(
+        "operation_cycles",
+        Kind::Count { unit: "cycles", least: 0, most: MOST_CYCLES },
+        Default::number(0),
+        "Cycles to issue a flash operation, the host's and the controller's own.",
+    ),
+    Key::new(
+        "completion_cycles",
+        Kind::Count { unit: "cycles", least: 0, most: MOST_CYCLES },
+        Default::number(0),
+        "Cycles for a command that ends, before a read's data crosses the link.",
+    ),
+    Key::new(
+        "copy_bandwidth",
+        Kind::Bandwidth { least: SLOWEST_LINK, zero: true },
+        Default::number(0),
+        "Bytes a second that firmware copies in DRAM, one copy at a time: into and out of the write buffer, and out of the \
+         read buffer of `controller.reads = \"gather\"`. `0` means that copies take no time.",
+    ),
+    Key::new(
+        "dram",
+        Kind::ANY_SIZE,
+        Default::number(0),
+        "DRAM: the map, other tables and the write buffer must fit. `0` is no limit.",
+    ),
+    Key::new(
+        "sram",
+        Kind::ANY_SIZE,
+        Default::number(0),
+        "SRAM: the owners of the units that the write frontiers list must fit. `0` is no limit.",
+    ),
+    Key::new(
+        "reads",
+        Kind::Word(words::<Reads>),
+        Default::word("sectors"),
+        "What a host read takes from a page of flash. `\"sectors\"`: the sectors that it wants; neighbours on one page share a \
+         read. `\"page\"`: the whole page, for which it waits. `\"gather\"`: the units that it wants, by way of DRAM; all of a \
+         command on a page with one read if enough of the page is valid, else a read for each unit \
+         ([model/controller.md](model/controller.md#reads)).",
+    ),
+    Key::new(
+        "gather_share",
+        Kind::Percent(0),
+        Default::number(50),
+        "The share of a page's units that is valid from which on one read gathers all units of a command.",
+    )
+    .only_with("reads", "gather"),
 ];
 
 /// `[buffer]`, but for what single policies read.

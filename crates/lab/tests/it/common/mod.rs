@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
-    Allocation, BufferConfig, DestageConfig, DriveConfig, FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level,
-    Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
+    Allocation, Answers, BufferConfig, ControllerConfig, DestageConfig, DriveConfig, FtlConfig, GcConfig,
+    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
 use ssdlab_lab::{Asked, Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, RunResult, WorkloadSource};
@@ -44,6 +44,7 @@ pub(crate) fn drive(name: &str) -> DriveConfig {
             },
             multi_plane: MultiPlane::Off,
             copyback: false,
+            checks_copyback: false,
             cache_program: false,
             program_suspend: false,
             erase_suspend: false,
@@ -61,7 +62,10 @@ pub(crate) fn drive(name: &str) -> DriveConfig {
             write_overhead: Nanos::ZERO,
             processing: Nanos::ZERO,
             read_unwritten: ReadUnwritten::Error,
+            command_codes: 0,
+            answers: Answers::Words,
         },
+        controller: ControllerConfig::default(),
         buffer: BufferConfig {
             policy: "none".to_string(),
             bytes: 0,
