@@ -72,8 +72,8 @@ pub(crate) struct File {
     sizes: BTreeSet<u64>,
     /// The size that the last check-point holds, or that needs no page any more.
     durable: u64,
-    /// The size with which the last page was sent.
-    sent: u64,
+    /// The newest size that a page goes with: it stays among the sizes.
+    needed: u64,
     /// The last check-point holds a size before the last.
     pub(crate) is_behind: bool,
     /// It has blocks behind that size, which are freed after a crash.
@@ -95,7 +95,7 @@ impl File {
     /// Pages begin to be dirty, where the size is `size`.
     fn begin(&mut self, size: u64) {
         if self.pages.is_empty() {
-            (self.durable, self.sent) = (size, size);
+            (self.durable, self.needed) = (size, size);
             self.shortenings.clear();
             self.sizes.clear();
         }
@@ -103,9 +103,9 @@ impl File {
 
     /// A call made the file longer.
     fn grow(&mut self, size: u64) {
-        // Of the sizes within one page the last is enough, unless a page was sent with another.
+        // Of the sizes within one page the last is enough, unless a page goes with another.
         if let Some(last) = self.sizes.last().copied()
-            && last != self.sent
+            && last != self.needed
             && last.div_ceil(BLOCK_BYTES) == size.div_ceil(BLOCK_BYTES)
         {
             self.sizes.remove(&last);
@@ -120,7 +120,7 @@ impl File {
         self.sizes.split_off(&size);
         self.sizes.insert(size);
         self.durable = self.durable.min(size);
-        self.sent = self.sent.min(size);
+        self.needed = self.needed.min(size);
     }
 
     /// The size that a page goes with, whose write of a number was sent when the size was `size`. What lies before the place where the
@@ -136,9 +136,9 @@ impl File {
         self.shortenings.retain(|(last, _)| *last >= write);
     }
 
-    /// A page is sent while the size is `size`.
-    pub(crate) fn sends(&mut self, size: u64) {
-        self.sent = size;
+    /// A page goes with the size that the file has now: it is sent, or changed after it was.
+    pub(crate) fn needs(&mut self, size: u64) {
+        self.needed = size;
     }
 
     /// A page is sent again whose write before goes with a size, and has not ended.

@@ -37,6 +37,7 @@ impl Core {
         let entry = self.cache.entry_mut(key).expect("the page is there");
         let Body::Page(page) = &mut entry.body else { panic!("{:?} is a page", key.of()) };
         let was_busy = entry.is_dirty || page.writing != 0;
+        let goes_with_this = !entry.is_dirty;
         if !was_busy {
             // As the drive has the page, or its hole, it goes with the size that the file has before this.
             page.covers = size;
@@ -61,6 +62,9 @@ impl Core {
             self.metrics.dirtied_blocks += u64::from(!was_dirty);
             let now = self.now;
             let file = self.file_mut(number);
+            if goes_with_this {
+                file.needs(size);
+            }
             file.new_pages += u64::from(becomes_new);
             file.pages.insert(block);
             file.dirty += usize::from(!was_dirty);
@@ -148,7 +152,7 @@ impl Core {
         self.metrics.count(kind, 1);
         self.end_dirty(number, block, FileKind::File);
         let file = self.file_mut(number);
-        file.sends(size);
+        file.needs(size);
         if let (1.., goes_with) = before {
             file.sends_again(block, before.0, goes_with);
         }

@@ -186,3 +186,22 @@ fn flush_time(unplug: &str) -> u64 {
 fn a_flush_does_not_wait_for_a_plug() {
     assert_eq!(flush_time("unplug_time = \"50ms\"\n"), flush_time("unplug_requests = 1\n"));
 }
+
+/// A dirty block is written back at the first multiple of `period` at which it has expired, and no look before takes a step: there would be
+/// 30 billion of them.
+#[test]
+fn looks_that_can_find_nothing_take_no_step() {
+    let period = Nanos(1);
+    let mut cache = PageCache::new(small_drive(), PageCacheConfig { period, ..config(8 << 20) });
+    cache.submit(&Request::new(Op::Write, 8, 8), Data::Nothing);
+    run_out(&mut cache);
+    let (written, mut steps) = (cache.now(), 0);
+    while let Some(at) = cache.next_event() {
+        cache.run_until(at);
+        steps += 1;
+        assert!(steps < 100, "step {steps} at {at}");
+    }
+    let figures = &cache.layers()[0].figures;
+    assert_eq!((figures["dirty"], figures["written_back_expiry"]), (0.0, 1.0));
+    assert!(cache.now() >= Nanos(30_000_000_000) && cache.now() < written + Nanos(30_010_000_000));
+}
