@@ -137,7 +137,10 @@ def runs():
         "flash.timing.suspend=10us", "flash.timing.resume=10us",
     ]
     yield run("scheduler/suspend", "demo-tlc", MIXED, sets=suspend, count=80000)
-    for key in ("flash.copyback=true", "flash.cache_program=true", "flash.multi_plane=off"):
+    merge = ["ftl.mapping_unit=4k", "ftl.allocation=round-robin", "buffer.policy=fifo", "buffer.size=2m"]
+    for reads in ("page", "gather"):
+        yield run(f"board/{reads}", "jasmine-8g", PARTIAL, sets=[*merge, f"controller.reads={reads}"], count=20000)
+    for key in ("flash.copyback=true", "flash.copyback=checked", "flash.cache_program=true", "flash.multi_plane=off"):
         yield run(f"chips/{key}", "bench-32g", MIXED, sets=[key])
     faults = ["flash.faults.program_failure=0.0005", "flash.faults.erase_failure=0.002", "gc.free_blocks=3"]
     for device in ("demo-slc", "waflash-256g-8k"):

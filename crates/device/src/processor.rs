@@ -27,6 +27,9 @@ pub(crate) struct Processor {
 impl Processor {
     /// The processor of a drive; `None` where neither work nor copies take time.
     pub(crate) fn new(config: &ControllerConfig) -> Option<Box<Processor>> {
+        let cycles =
+            [config.command_cycles, config.map_entry_cycles, config.operation_cycles, config.completion_cycles];
+        assert!(config.clock > 0 || cycles == [0; 4], "{cycles:?} cycles of a processor without a clock");
         let takes_time = config.clock > 0 || config.copy_bandwidth > 0;
         takes_time.then(|| {
             Box::new(Processor {
@@ -46,7 +49,10 @@ impl Processor {
     }
 
     fn serve(&mut self, from: Nanos, work: Nanos) -> Nanos {
-        self.free = self.free.max(from) + work;
+        let before = self.free;
+        self.free = before.max(from) + work;
+        debug_assert!(self.free >= from + work, "work of {work} from {from} on is done at {}", self.free);
+        debug_assert!(self.free >= before, "the processor was to be free at {before}, and now at {}", self.free);
         self.free
     }
 
@@ -62,6 +68,7 @@ impl Processor {
 
     /// Looks at map entries.
     pub(crate) fn look_up(&mut self, now: Nanos, entries: u32) {
+        debug_assert!(entries > 0, "the processor looks at no map entry at {now}");
         self.serve(now, self.config.time_of(self.config.map_entry_cycles, entries));
     }
 
@@ -77,6 +84,7 @@ impl Processor {
         }
         let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.config.copy_bandwidth));
         self.copied = self.copied.max(from) + Nanos(time as u64);
+        debug_assert!(self.copied > from, "{bytes} bytes are copied in no time at {from}");
         self.copied
     }
 }

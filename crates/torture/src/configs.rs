@@ -227,12 +227,14 @@ fn draw_board(config: &mut DriveConfig, units: u64) {
     config.flash.scheduler =
         [SchedulerKind::InOrder, SchedulerKind::InOrder, SchedulerKind::SingleFifo, SchedulerKind::Fifo][pick(4) % 4];
     config.flash.checks_copyback = config.flash.copyback;
+    let clock = [0, 87_500_000, 87_500_000, 1_000_000][pick(8) % 4];
+    let cycles = |cycles: u32| if clock > 0 { cycles } else { 0 };
     config.controller = ControllerConfig {
-        clock: [0, 87_500_000, 87_500_000, 1_000_000][pick(8) % 4],
-        command_cycles: 300,
-        map_entry_cycles: [0, 70][pick(16) % 2],
-        operation_cycles: [500, 0, 5_000][pick(4) % 3],
-        completion_cycles: [0, 100][pick(8) % 2],
+        clock,
+        command_cycles: cycles(300),
+        map_entry_cycles: cycles([0, 70][pick(16) % 2]),
+        operation_cycles: cycles([500, 0, 5_000][pick(4) % 3]),
+        completion_cycles: cycles([0, 100][pick(8) % 2]),
         copy_bandwidth: [0, 339_000_000][pick(4) % 2],
         dram: 0,
         sram: 0,

@@ -26,6 +26,11 @@ impl Drive {
                 None => wanted.push((page, sectors)),
             }
         })?;
+        let request = self.commands[command].request;
+        debug_assert!(
+            wanted.iter().map(|(_, sectors)| u64::from(*sectors)).sum::<u64>() <= request.sectors,
+            "{wanted:?} is more than {request:?} asks for"
+        );
         for (page, sectors) in wanted {
             if self.gathers(page) {
                 self.read_page(command, page, sectors);
@@ -44,6 +49,7 @@ impl Drive {
     /// Whether so many units of a page are valid that one read gathers those that a command wants.
     fn gathers(&self, page: Ppn) -> bool {
         let units = self.media.units_per_page;
+        debug_assert!(self.config.controller.gather_percent <= 100, "a share of a page's units is at most all of them");
         let first = page.first_unit(units);
         let is_valid = |unit: &UnitId| {
             let lpn = self.media.flash.oob.lpn(*unit);
@@ -74,6 +80,11 @@ impl Drive {
     pub(super) fn gathered(&mut self, slot: u32) {
         let Gathered { command, sectors } = self.reads.gathered[slot];
         self.reads.gathered.release(slot);
+        debug_assert!(sectors > 0, "nothing was read for command {command}");
+        debug_assert!(
+            self.commands[command].remaining > 0,
+            "command {command} waits for nothing, and its data was read"
+        );
         self.wait_for_copy(command, sectors);
         self.release_command(command);
     }

@@ -21,6 +21,10 @@ impl Drive {
         let arrived = self.host.interface.transfer(processed, data, Direction::ToDrive);
         let buffers = self.stage.buffer.is_some() && self.commands[command].request.op == Op::Write;
         let ready = if buffers { processor.copy(arrived, data) } else { arrived };
+        debug_assert!(
+            ready >= arrived && arrived >= processed,
+            "command {command} is in DRAM at {arrived} and {ready}"
+        );
         if self.paths.is_some() {
             self.path_enters(command, (processed, work), data, arrived);
         }
@@ -39,14 +43,13 @@ impl Drive {
     #[inline(never)]
     pub(super) fn finish_by_processor(&mut self, command: u32, bytes: u64) {
         let now = self.media.now;
-        let Some(processor) = self.media.processor.as_mut().filter(|_| self.config.timed) else {
+        let timed = self.media.flash.timed();
+        let Some(processor) = self.media.processor.as_mut().filter(|_| timed) else {
             return self.complete(command);
         };
-        if !self.media.flash.timed() {
-            return self.complete(command);
-        }
         let (ended, work) = processor.complete(now);
         let ready = self.host.interface.transfer(ended, bytes, Direction::ToHost);
+        debug_assert!(ready >= ended && ended >= now, "command {command} ends at {ended} and {ready}, at {now}");
         if ready == now {
             return self.complete(command);
         }

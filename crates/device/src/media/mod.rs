@@ -131,10 +131,12 @@ impl Media {
     /// Sends a flash operation to the chips, now or when the processor has issued it.
     #[inline]
     pub(crate) fn issue(&mut self, submit: Submit) -> OpId {
+        debug_assert!(self.flash.timed(), "{submit:?} is issued where operations take no time");
         match &mut self.processor {
             None => self.flash.submit(self.now, submit),
             Some(processor) => {
                 let at = processor.issue(self.now);
+                debug_assert!(at >= self.now, "{submit:?} is issued at {at}, in the past of {}", self.now);
                 self.flash.submit_issued_at(self.now, submit, at)
             }
         }
@@ -145,6 +147,7 @@ impl Media {
     pub(crate) fn look_up(&mut self, entries: u32) {
         if let Some(processor) = &mut self.processor
             && self.flash.timed()
+            && entries > 0
         {
             processor.look_up(self.now, entries);
         }

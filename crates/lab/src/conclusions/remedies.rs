@@ -73,9 +73,12 @@ const REMEDIES: [Remedy; 9] = [
         change: |_| said("a higher interface.bandwidth shortens transfers"),
     },
     Remedy {
-        parts: |part| part.starts_with("controller"),
+        parts: |part| part.starts_with("controller") || part == "issue",
         op: "",
-        change: |_| said("a lower interface.processing or interface.command_overhead shortens the controller's work"),
+        change: |drive| match drive.configuration.pointer("/controller/clock") {
+            Some(_) => said("a higher controller.clock, or fewer cycles, shortens the controller's work"),
+            None => said("a lower interface.processing or interface.command_overhead shortens the controller's work"),
+        },
     },
     Remedy {
         parts: |part| part == "arbitration",

@@ -291,8 +291,8 @@ fn sequential(config: &DriveConfig) -> Peaks {
 
 fn random(config: &DriveConfig) -> Peaks {
     let page = config.flash.geometry.page_bytes;
-    let processing = config.interface.processing.0;
-    let processor = (processing > 0).then(|| 1e9 / processing as f64);
+    // Units that a request looks up or writes: each has an entry of the map.
+    let entries = f64::from(RANDOM.div_ceil(config.ftl.mapping_unit));
     let link = config.interface.bandwidth as f64 / f64::from(RANDOM);
     // Pages that a request reads, and those that it programs: of units that wait in the buffer several share one.
     let read = f64::from(RANDOM.div_ceil(page));
@@ -301,9 +301,21 @@ fn random(config: &DriveConfig) -> Peaks {
     let of = |kind, bytes: u32, each: f64| {
         let pages = pages(config, kind, bytes);
         let dies = pages.map(|(dies, _)| dies.map(|rate| rate / each));
+        let processor = requests_processed(config, entries, each);
         bounds(config, dies, pages.map(|(_, channels)| channels / each), link, processor)
     };
     Peaks { read: of(OpKind::Read, RANDOM.min(page), read), write: of(OpKind::Program, page, programmed) }
+}
+
+/// Requests a second that the processor takes up, works on and ends, each with so many map entries and flash operations.
+fn requests_processed(config: &DriveConfig, entries: f64, operations: f64) -> Option<f64> {
+    let (processing, controller) = (config.interface.processing.0, &config.controller);
+    if processing > 0 {
+        return Some(1e9 / processing as f64);
+    }
+    let once = f64::from(controller.command_cycles) + f64::from(controller.completion_cycles);
+    let each = f64::from(controller.map_entry_cycles) * entries + f64::from(controller.operation_cycles) * operations;
+    (controller.clock > 0 && once + each > 0.0).then(|| controller.clock as f64 / (once + each))
 }
 
 fn range(of: impl Fn(End) -> Result<Nanos, DriveError>) -> Result<Range, DriveError> {
@@ -381,6 +393,10 @@ mod tests {
         assert_eq!(write.dies_multi_plane, Some(rate(8.0 * page, 640_400.0)));
         assert_eq!((read.channels, write.channels), (Some(rate(2.0 * page, 20_200.0)), read.channels));
         assert_eq!((read.link, read.peak, read.bound_by), (Some(100_000_000), Some(100_000_000), Some("link")));
+        // One request of 4 KiB has one unit's entry and one flash operation.
+        let cycles = ["controller.clock=100MHz", "controller.command_cycles=300", "controller.operation_cycles=700"];
+        let processed = Datasheet::of(&drive(&cycles)).expect("a drive").iops_4k;
+        assert_eq!((processed.read.processor, processed.write.processor), (Some(100_000), Some(100_000)));
         // A quarter of a page crosses the channel; without a buffer each write programs a page.
         let iops = &sheet.iops_4k;
         assert_eq!(iops.read.dies_single_plane, Some(rate(4.0, 65_200.0)));
