@@ -27,6 +27,10 @@ pub(crate) enum Waiter {
     Map(u32),
     /// The map itself, for what its log has to change.
     Log,
+    /// Those who wait for the list of owners of a block, by its number.
+    List(u32),
+    /// The relocation job of a group, for the list of its victim.
+    VictimList(u32),
 }
 
 const KIND_SHIFT: u32 = 28;
@@ -48,6 +52,8 @@ impl Waiter {
             Waiter::Rebuild(slot) => (8, slot),
             Waiter::Map(slot) => (9, slot),
             Waiter::Log => (10, 0),
+            Waiter::List(block) => (11, block),
+            Waiter::VictimList(group) => (12, group),
         }
     }
 
@@ -74,6 +80,8 @@ impl Waiter {
             8 => Waiter::Rebuild(index),
             9 => Waiter::Map(index),
             10 => Waiter::Log,
+            11 => Waiter::List(index),
+            12 => Waiter::VictimList(index),
             _ => Waiter::None,
         }
     }
@@ -112,6 +120,8 @@ mod tests {
             Waiter::Rebuild(3),
             Waiter::Map(most),
             Waiter::Log,
+            Waiter::List(most),
+            Waiter::VictimList(4),
         ];
         for (place, waiter) in all.into_iter().enumerate() {
             assert_eq!(Waiter::unpack(waiter.pack()), waiter);

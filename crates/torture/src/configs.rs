@@ -4,10 +4,10 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, BufferConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig, GcConfig, InterfaceConfig,
-    InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock, draw_design,
-    draw_user_units, drawn_designs, has_own_campaign, registered,
+    InterfaceKind, Level, Options, Owners, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
+    draw_design, draw_owners, draw_user_units, drawn_designs, has_own_campaign, registered,
 };
-use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
+use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, OobUse, SchedulerKind, Timing};
 
 /// The names registered for one kind of policy.
 pub fn names(kind: &str) -> Vec<&'static str> {
@@ -146,6 +146,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
                     SchedulerKind::HostFirst { starvation: Nanos(20_000_000) },
                 ],
             ),
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         user_bytes: u64::from(mapping_unit),
@@ -184,6 +185,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             allocation: allocation(rng),
             separate_gc_frontier: separate,
             streams,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),
@@ -207,6 +209,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
     set_superblock(&mut config);
     let design = config.ftl.design.clone();
     draw_design(&mut config, &design, rng);
+    draw_owners(&mut config);
     config
 }
 
@@ -285,6 +288,7 @@ pub fn handful() -> DriveConfig {
             erase_suspend: false,
             suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         user_bytes: 1024,
@@ -312,6 +316,7 @@ pub fn handful() -> DriveConfig {
             allocation: Allocation::Dynamic,
             separate_gc_frontier: false,
             streams: 1,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),

@@ -102,7 +102,7 @@ pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32) ->
     assert!(least <= others, "the guard took block {block} with {least} valid units over {named} with {others}");
     let needed = pages_needed(media, block);
     let full = needed == pages;
-    if needed > media.relocation_room(group) || full && !can_win_a_block(media, group) {
+    if needed + media.list_pages() > media.relocation_room(group) || full && !can_win_a_block(media, group) {
         return None;
     }
     Some(Pick { block, full, guarded: block != named })
@@ -114,7 +114,7 @@ pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
     let room = media.relocation_room(group);
     let torn =
         if media.flash.timed() { (RELOCATIONS_IN_FLIGHT * media.pool.superblocks.width()).min(pages) } else { 0 };
-    room >= media.gc_reserve * pages && room >= needed + torn
+    room >= media.gc_reserve * pages && room >= needed + torn + media.list_pages()
 }
 
 /// Whether emptying closed blocks of a group could ever make one more free: together with what is left of the frontier

@@ -44,6 +44,7 @@ impl PageFtl {
         // In time the order of operations is that of runs whether contents are kept or not: a verified or served drive
         // takes as long as a plain one.
         let as_runs = if media.flash.timed() { media.flash.moves_alike() } else { media.flash.is_plain() };
+        let as_runs = as_runs && !media.lists_owners();
         let alone = media.pool.superblocks.width() == 1;
         if self.units_per_page == 1 && !self.copyback && as_runs && alone {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
