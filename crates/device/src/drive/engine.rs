@@ -134,6 +134,7 @@ impl Drive {
 
     /// A superblock was erased, pages left the buffer, or collection lets the host write again: who waited for it goes on.
     fn use_freed_space(&mut self) {
+        self.end_listed_commands();
         self.map_goes_on();
         self.write_pending_pages();
         self.check_over_provisioning();
@@ -227,6 +228,20 @@ impl Drive {
         } else {
             0
         };
+        if self.next_of_commands().is_none() && self.commands.outstanding > 0 && std::env::var_os("DBG").is_some() {
+            eprintln!(
+                "DEADLOCK at {} stalled {} pending {} awaits {} ro {} meta {} records {:?} evict {:?} \n{}",
+                self.media.now,
+                self.waiting.stalled.len(),
+                pending,
+                self.media.commands_await_lists(),
+                self.failures.read_only,
+                self.media.metadata.is_empty(),
+                self.waiting.for_records,
+                self.waiting.for_evictions,
+                self.media.dbg()
+            );
+        }
         let waits = || !self.waiting.stalled.is_empty() || pending > 0 || self.media.commands_await_lists();
         if self.next_of_commands().is_some() || !waits() {
             return false;

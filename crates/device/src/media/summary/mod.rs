@@ -18,6 +18,8 @@
 //! `list.rs` has the format, `recovery.rs` what recovery reads, `model.rs` the reference model.
 
 mod list;
+#[cfg(test)]
+mod model;
 mod recovery;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -284,8 +286,9 @@ impl Media {
     /// The oldest list of a block that was on its way is on flash.
     pub(crate) fn list_is_on_flash(&mut self, block: BlockId) {
         let summary = self.summary();
-        let unlisted = summary.unlisted.get_mut(&block).unwrap_or_else(|| panic!("block {block} has pages to list"));
-        let list = unlisted.in_flight.pop_front().unwrap_or_else(|| panic!("a list of block {block} was on its way"));
+        // Of an emptied block nobody waits for a list.
+        let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
+        let Some(list) = unlisted.in_flight.pop_front() else { return };
         summary.listed[block.index()] = Listed { pages: list.page, list: list.page };
         let (named, waiting): (Vec<_>, Vec<_>) =
             unlisted.waiting.iter().copied().partition(|(pages, _)| *pages <= list.page);
@@ -314,8 +317,8 @@ impl Media {
             return self.list_is_on_flash(block);
         }
         let summary = self.summary();
-        let unlisted = summary.unlisted.get_mut(&block).unwrap_or_else(|| panic!("block {block} has pages to list"));
-        let list = unlisted.in_flight.pop_front().unwrap_or_else(|| panic!("a list of block {block} was on its way"));
+        let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
+        let Some(list) = unlisted.in_flight.pop_front() else { return };
         let held = unlisted.in_flight.front_mut().map_or(&mut unlisted.pins, |next| &mut next.pins);
         let twice: Vec<BlockId> = list.pins.into_iter().filter(|pin| !held.insert(*pin)).collect();
         twice.into_iter().for_each(|pin| self.release_listed(pin));
@@ -513,11 +516,18 @@ impl Media {
     /// A victim is empty. If no list names its pages, what they superseded is let go when lists name what was written up to now.
     pub(crate) fn was_emptied(&mut self, superblock: u32) {
         let block = BlockId(superblock);
+        let mut twice = Vec::new();
         let Some(summary) = &mut self.summary else { return };
         let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
-        assert!(unlisted.in_flight.is_empty(), "block {block} is empty, and a list of it is on its way");
         assert!(!unlisted.emptied, "block {block} is emptied twice");
         unlisted.emptied = true;
+        // A list whose program failed at the same instant, and of which nobody has heard yet, holds its pins no longer.
+        for pin in std::mem::take(&mut unlisted.in_flight).into_iter().flat_map(|list| list.pins) {
+            if !unlisted.pins.insert(pin) {
+                twice.push(pin);
+            }
+        }
+        twice.into_iter().for_each(|pin| self.release_listed(pin));
         let wanted = self.all_unlisted();
         self.await_lists(&wanted, AfterLists::Forget(block));
         self.list_for_emptied();
@@ -588,6 +598,52 @@ impl Media {
             written |= self.list_early(block);
         }
         written
+    }
+
+    /// Pins that wait for lists, counted by walking all that does.
+    pub(crate) fn pins_of_lists(&self) -> usize {
+        let Some(summary) = &self.summary else { return 0 };
+        let of_block = |unlisted: &Unlisted| {
+            unlisted.pins.len() + unlisted.in_flight.iter().map(|list| list.pins.len()).sum::<usize>()
+        };
+        let of_barriers =
+            summary.barriers.values().filter(|barrier| matches!(barrier.then, AfterLists::Unpin(_))).count();
+        let walked = summary.unlisted.values().map(of_block).sum::<usize>() + of_barriers;
+        let counted: u32 = summary.pins.iter().sum();
+        assert_eq!(walked, counted as usize, "pins of lists, walked and counted");
+        walked
+    }
+
+    pub(crate) fn dbg(&self) -> String {
+        let s = self.summary.as_ref().unwrap();
+        let mut t = String::new();
+        for (b, u) in &s.unlisted {
+            t += &format!(
+                "  unlisted {b}: pages {} host {} listed {:?} inflight {:?} waiting {:?} emptied {} pins {:?}\n",
+                u.pages,
+                u.of_host,
+                s.listed[b.index()],
+                u.in_flight.iter().map(|l| l.page).collect::<Vec<_>>(),
+                u.waiting,
+                u.emptied,
+                u.pins
+            );
+        }
+        for (i, b) in &s.barriers {
+            t += &format!("  barrier {i}: left {} {:?}\n", b.left, b.then);
+        }
+        for b in 0..self.pool.superblocks_count() {
+            t += &format!(
+                "  {b}: {:?} valid {} pins {} list {} prog {} retiring {}\n",
+                self.pool.state(b),
+                self.pool.valid(b),
+                self.pool.pins(b),
+                s.pins[b as usize],
+                self.flash.blocks.get(BlockId(b)).programmed,
+                self.pool.is_retiring(b)
+            );
+        }
+        t
     }
 
     // ---- collection ----

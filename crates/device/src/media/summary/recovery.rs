@@ -43,8 +43,8 @@ impl Media {
                 continue;
             }
             let Some(list) = list else {
-                self.flash.oob.restore_block(block, next);
-                (0..written).for_each(|page| self.restore_unlisted(block, page, next));
+                self.flash.oob.restore_block(block, next - 1);
+                (0..written).for_each(|page| self.restore_unlisted(block, page, next - 1));
                 continue;
             };
             self.take_list(&list);
