@@ -228,20 +228,6 @@ impl Drive {
         } else {
             0
         };
-        if self.next_of_commands().is_none() && self.commands.outstanding > 0 && std::env::var_os("DBG").is_some() {
-            eprintln!(
-                "DEADLOCK at {} stalled {} pending {} awaits {} ro {} meta {} records {:?} evict {:?} \n{}",
-                self.media.now,
-                self.waiting.stalled.len(),
-                pending,
-                self.media.commands_await_lists(),
-                self.failures.read_only,
-                self.media.metadata.is_empty(),
-                self.waiting.for_records,
-                self.waiting.for_evictions,
-                self.media.dbg()
-            );
-        }
         let waits = || !self.waiting.stalled.is_empty() || pending > 0 || self.media.commands_await_lists();
         if self.next_of_commands().is_some() || !waits() {
             return false;

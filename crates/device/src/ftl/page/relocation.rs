@@ -202,6 +202,9 @@ impl PageFtl {
             if copyback { (OpKind::Copyback, media.page_of(sources[0])) } else { (OpKind::Program, Ppn::NONE) };
         let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
         media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
+        if media.lists_owners() && !sources.iter().all(|source| media.is_durable(media.page_of(*source))) {
+            media.is_only_copy(place);
+        }
     }
 
     /// What a unit holds goes with it: sector data, metadata records, and the mark of lost data.

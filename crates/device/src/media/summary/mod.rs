@@ -211,6 +211,13 @@ impl Media {
         }
     }
 
+    /// What was moved to a page is not named where it was: a flush waits for the list of this one.
+    pub(crate) fn is_only_copy(&mut self, place: Place) {
+        if let Some(unlisted) = self.summary().unlisted.get_mut(&place.block) {
+            unlisted.of_host = unlisted.of_host.max(place.page + 1);
+        }
+    }
+
     /// Programs the list of all pages before a page that was given out.
     fn program_list(&mut self, place: Place) {
         self.bind_list(place);
@@ -612,38 +619,6 @@ impl Media {
         let counted: u32 = summary.pins.iter().sum();
         assert_eq!(walked, counted as usize, "pins of lists, walked and counted");
         walked
-    }
-
-    pub(crate) fn dbg(&self) -> String {
-        let s = self.summary.as_ref().unwrap();
-        let mut t = String::new();
-        for (b, u) in &s.unlisted {
-            t += &format!(
-                "  unlisted {b}: pages {} host {} listed {:?} inflight {:?} waiting {:?} emptied {} pins {:?}\n",
-                u.pages,
-                u.of_host,
-                s.listed[b.index()],
-                u.in_flight.iter().map(|l| l.page).collect::<Vec<_>>(),
-                u.waiting,
-                u.emptied,
-                u.pins
-            );
-        }
-        for (i, b) in &s.barriers {
-            t += &format!("  barrier {i}: left {} {:?}\n", b.left, b.then);
-        }
-        for b in 0..self.pool.superblocks_count() {
-            t += &format!(
-                "  {b}: {:?} valid {} pins {} list {} prog {} retiring {}\n",
-                self.pool.state(b),
-                self.pool.valid(b),
-                self.pool.pins(b),
-                s.pins[b as usize],
-                self.flash.blocks.get(BlockId(b)).programmed,
-                self.pool.is_retiring(b)
-            );
-        }
-        t
     }
 
     // ---- collection ----
