@@ -41,6 +41,8 @@ pub(super) struct PendingRewrite {
 /// What a failed page leaves behind until its data is on flash.
 #[derive(Debug)]
 pub(super) struct Retirement {
+    /// The page whose program failed.
+    failed: Ppn,
     /// Pages that must be on flash first.
     pages: Vec<Ppn>,
     /// Blocks that hold the versions before, each pinned once.
@@ -73,7 +75,7 @@ impl Drive {
         if let Waiter::List(block) = owner {
             return self.list_failed(BlockId(block), place);
         }
-        self.media.relist(place);
+        self.media.page_failed(place);
         let relocates = matches!(owner, Waiter::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.
@@ -94,6 +96,7 @@ impl Drive {
             );
         }
         self.failures.retirements.push(Retirement {
+            failed: self.media.ppn_at(place),
             pages: vec![self.media.ppn_at(place)],
             blocks,
             trim: HeldTrim::Done,
@@ -224,6 +227,7 @@ impl Drive {
         let over = |hold: &Retirement| hold.pages.is_empty() && hold.trim == HeldTrim::Done;
         while let Some(index) = self.failures.retirements.iter().position(over) {
             let hold = self.failures.retirements.swap_remove(index);
+            self.media.failed_page_is_replaced(hold.failed);
             self.media.unpin_when_listed(hold.blocks);
             self.operation_ended(hold.owner);
         }

@@ -156,6 +156,9 @@ impl Media {
         for block in pins.iter().chain(&[place.block]) {
             self.pool.pin(*block);
         }
+        if !matches!(owner, Waiter::List(_)) {
+            self.page_failed(place);
+        }
         let metadata = (cause == Cause::Metadata).then(|| self.metadata.begin());
         self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec(), metadata });
     }

@@ -45,6 +45,8 @@ pub(crate) struct Summary {
     pins: Vec<u32>,
     barriers: BTreeMap<u32, Barrier>,
     next_barrier: u32,
+    /// Pages whose programs failed and whose units are not on flash elsewhere, and the barriers that wait for that, too.
+    failed: BTreeMap<Ppn, Vec<u32>>,
     /// A block whose last page of data was given out: its list follows the program of that page.
     due: BlockId,
     /// Commands whose lists are on flash.
@@ -137,6 +139,7 @@ impl Summary {
             pins: vec![0; blocks as usize],
             barriers: BTreeMap::new(),
             next_barrier: 0,
+            failed: BTreeMap::new(),
             due: BlockId::NONE,
             ended: Vec::new(),
             counters: ListCounters::default(),
@@ -279,6 +282,35 @@ impl Media {
         self.flash.oob.put_record(first, list.words());
     }
 
+    /// The program of a page of data failed: lists on their way do not name it, and what waits until all that was moved out of a
+    /// block is listed waits for what replaces it, too.
+    pub(crate) fn page_failed(&mut self, place: Place) {
+        let page = self.ppn_at(place);
+        let Some(summary) = &mut self.summary else { return };
+        if let std::collections::btree_map::Entry::Vacant(entry) = summary.failed.entry(page) {
+            let forgets = |barrier: &&mut Barrier| matches!(barrier.then, AfterLists::Forget(_));
+            let mut waiting = Vec::new();
+            for (id, barrier) in &mut summary.barriers {
+                if forgets(&barrier) {
+                    barrier.left += 1;
+                    waiting.push(*id);
+                }
+            }
+            entry.insert(waiting);
+        }
+        self.relist(place);
+    }
+
+    /// The units of a page whose program failed are on flash elsewhere.
+    pub(crate) fn failed_page_is_replaced(&mut self, page: Ppn) {
+        let Some(waiting) = self.summary.as_mut().and_then(|summary| summary.failed.remove(&page)) else { return };
+        let wanted = self.all_unlisted();
+        for id in waiting {
+            self.await_also(id, &wanted);
+            self.one_less(id);
+        }
+    }
+
     /// Something has become known of a page: lists that cover it and are not on flash say so.
     pub(crate) fn relist(&mut self, place: Place) {
         let Some(summary) = &self.summary else { return };
@@ -375,10 +407,22 @@ impl Media {
         if blocks.is_empty() {
             return self.lists_are_there(then);
         }
+        let id = self.new_barrier(then);
+        self.await_also(id, blocks);
+    }
+
+    fn new_barrier(&mut self, then: AfterLists) -> u32 {
         let summary = self.summary();
         let id = summary.next_barrier;
         summary.next_barrier = id.wrapping_add(1);
-        summary.barriers.insert(id, Barrier { left: blocks.len() as u32, then });
+        summary.barriers.insert(id, Barrier { left: 0, then });
+        id
+    }
+
+    /// A barrier waits for the lists of more blocks.
+    fn await_also(&mut self, id: u32, blocks: &[(BlockId, u32)]) {
+        let summary = self.summary();
+        summary.barriers.get_mut(&id).expect("a barrier is there until it ends").left += blocks.len() as u32;
         for (block, pages) in blocks {
             let unlisted = summary.unlisted.get_mut(block).expect("a block that is waited for has pages to list");
             unlisted.waiting.push((*pages, id));
@@ -536,7 +580,13 @@ impl Media {
         }
         twice.into_iter().for_each(|pin| self.release_listed(pin));
         let wanted = self.all_unlisted();
-        self.await_lists(&wanted, AfterLists::Forget(block));
+        let id = self.new_barrier(AfterLists::Forget(block));
+        self.await_also(id, &wanted);
+        let summary = self.summary();
+        // One for this call, so that nothing ends it too early.
+        summary.barriers.get_mut(&id).expect("it was made just now").left += 1 + summary.failed.len() as u32;
+        summary.failed.values_mut().for_each(|waiting| waiting.push(id));
+        self.one_less(id);
         self.list_for_emptied();
     }
 
