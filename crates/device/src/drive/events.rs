@@ -51,7 +51,12 @@ impl Drive {
     pub(super) fn flash_done(&mut self, done: &Done) {
         match done.kind {
             OpKind::Read => self.read_done(done),
-            OpKind::Program | OpKind::Copyback => self.program_done(done),
+            OpKind::Program => self.program_done(done),
+            OpKind::Copyback => {
+                // Data that could not have been corrected is lost in it.
+                self.media.relist(Place { block: done.block, page: done.page });
+                self.program_done(done);
+            }
             OpKind::Erase => {
                 if let Some(sent) = self.gc.erased(&mut self.media, done.block, done.failed) {
                     self.count_erase_in_stalls(sent);
