@@ -5,6 +5,7 @@ use ssdlab_flash::Lpn;
 
 use super::Drive;
 use crate::Status;
+use crate::ftl::Found;
 use crate::media::Promised;
 use crate::seeded::{Bug, seeded};
 
@@ -22,7 +23,10 @@ impl Drive {
             Op::Trim | Op::WriteZeroes if request.fua => Promised::Everything,
             Op::Write if request.fua && request.sectors > 0 && !seeded(Bug::FuaBeforeList) => {
                 let first = Lpn((request.sector / self.sectors_per_unit) as u32);
-                Promised::Units(first, Lpn(request.end().div_ceil(self.sectors_per_unit) as u32))
+                let end = Lpn(request.end().div_ceil(self.sectors_per_unit) as u32);
+                // Of a unit that was trimmed since, and whose program failed, the record of that trim is all there is.
+                let is_trimmed = |lpn| self.ftl.find(lpn) == Found::Unmapped;
+                if Lpn::each(first..end).any(is_trimmed) { Promised::Everything } else { Promised::Units(first, end) }
             }
             _ => return false,
         };

@@ -63,7 +63,7 @@ impl Exhaustive {
                     config.flash.geometry.planes_per_die = if unit == 512 { 2 } else { 1 };
                     ssdlab_device::handful_for_design(&mut config, unit == 1024);
                     drives.extend(describable(&config));
-                    // The same drive without OOB areas, where the design takes that.
+                    // Without OOB areas, where the design takes that.
                     ssdlab_device::set_owners(&mut config, Owners::Summary);
                     if config.ftl.owners == Owners::Summary {
                         config.flash.geometry.pages_per_block = if unit == 1024 { 3 } else { 4 };

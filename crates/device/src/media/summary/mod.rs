@@ -34,6 +34,7 @@ use super::{Frontier, Media, Place, Programming};
 use crate::block_pool::BlockState;
 use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
+use crate::{DriveConfig, Owners};
 
 /// What is known of the lists of a drive.
 pub(crate) struct Summary {
@@ -223,6 +224,8 @@ impl Media {
 
     /// Programs the list of all pages before a page that was given out.
     fn program_list(&mut self, place: Place) {
+        assert!(place.page > 0, "the list of block {} covers no page", place.block);
+        assert!(!self.flash.is_written(place.block, place.page), "{place:?} takes a list, and is written");
         self.bind_list(place);
         let sequence = self.take_sequence(1);
         self.flash.oob.write(place.block, place.page, &[], sequence);
@@ -265,6 +268,7 @@ impl Media {
     fn bind_list(&mut self, place: Place) {
         let Place { block, page: covered } = place;
         let opening = self.flash.oob.sequence(block, 0);
+        assert!(covered <= self.data_pages_per_superblock, "the list of block {block} covers {covered} pages");
         let units = self.units_per_page;
         let pages = (0..covered).map(|page| {
             let first = self.unit_at(Place { block, page });
@@ -325,9 +329,11 @@ impl Media {
     /// The oldest list of a block that was on its way is on flash.
     pub(crate) fn list_is_on_flash(&mut self, block: BlockId) {
         let summary = self.summary();
-        // Of an emptied block nobody waits for a list.
+        // Of an emptied block no list is waited for.
         let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
         let Some(list) = unlisted.in_flight.pop_front() else { return };
+        let before = summary.listed[block.index()].pages;
+        assert!(before < list.page, "the list of block {block} names {} pages, the one before it {before}", list.page);
         summary.listed[block.index()] = Listed { pages: list.page, list: list.page };
         let (named, waiting): (Vec<_>, Vec<_>) =
             unlisted.waiting.iter().copied().partition(|(pages, _)| *pages <= list.page);
@@ -433,11 +439,13 @@ impl Media {
     fn one_less(&mut self, id: u32) {
         let summary = self.summary();
         let barrier = summary.barriers.get_mut(&id).expect("what waits for a list is there");
+        assert!(barrier.left > 0, "barrier {id} ({:?}) waits for nothing", barrier.then);
         barrier.left -= 1;
         if barrier.left == 0 {
             let then = barrier.then;
             summary.barriers.remove(&id);
             if let AfterLists::Unpin(superblock) = then {
+                assert!(summary.pins[superblock as usize] > 0, "a barrier held a pin of block {superblock}");
                 summary.pins[superblock as usize] -= 1;
             }
             self.lists_are_there(then);
@@ -572,7 +580,7 @@ impl Media {
         let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
         assert!(!unlisted.emptied, "block {block} is emptied twice");
         unlisted.emptied = true;
-        // A list whose program failed at the same instant, and of which nobody has heard yet, holds its pins no longer.
+        // A list whose program failed at the same instant, and was not told of yet, holds its pins no longer.
         for pin in std::mem::take(&mut unlisted.in_flight).into_iter().flat_map(|list| list.pins) {
             if !unlisted.pins.insert(pin) {
                 twice.push(pin);
@@ -696,6 +704,7 @@ impl Media {
     /// A block was erased: no list is in it.
     pub(crate) fn forget_lists(&mut self, superblock: u32) {
         if let Some(summary) = &mut self.summary {
+            assert_eq!(summary.pins[superblock as usize], 0, "block {superblock} was erased, and lists pin it");
             summary.listed[superblock as usize] = NO_LIST;
         }
     }
@@ -745,6 +754,15 @@ impl Media {
         let listed = self.summary.iter().flat_map(|summary| (0..).map(BlockId).zip(&summary.listed));
         listed.flat_map(|(block, listed)| (0..listed.pages).map(move |page| Place { block, page }))
     }
+}
+
+/// Bytes of the simulator for the lists of a drive, the words of one in each block among them.
+pub(crate) fn summary_bytes(config: &DriveConfig) -> u64 {
+    let geometry = &config.flash.geometry;
+    let words =
+        List::bytes(geometry.pages_per_block - config.list_pages(), geometry.page_bytes / config.ftl.mapping_unit);
+    let entry = size_of::<Listed>() as u64 + size_of::<u32>() as u64 + words;
+    if config.ftl.owners == Owners::Summary { u64::from(geometry.blocks()) * 2 * entry } else { 0 }
 }
 
 impl Summary {

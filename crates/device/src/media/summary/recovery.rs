@@ -70,6 +70,7 @@ impl Media {
             }
         }
         let pages = list.pages.len() as u32;
+        assert!(self.flash.is_written(block, pages), "the list of block {block} is in page {pages}, which is erased");
         self.summary().listed[block.index()] = Listed { pages, list: pages };
     }
 
