@@ -146,10 +146,6 @@ def runs():
     yield run("synced/lru", "demo-slc", SYNCED)
     yield run("synced/none", "bench-32g", SYNCED)
     yield run("sequential", "tlc-nvme-1t", SEQUENTIAL, count=2000)
-    lists = ["flash.oob=ecc", "ftl.owners=summary"]
-    yield run("lists/overwrites", "bench-32g", OVERWRITES, sets=lists)
-    yield run("lists/synced", "bench-32g", SYNCED, sets=lists)
-    yield run("lists/trims", "bench-32g", TRIMS, sets=lists, count=2000)
     yield run("streams", "bench-32g", OVERWRITES, sets=["ftl.streams=2"])
     yield run("shared-frontier", "bench-32g", OVERWRITES, sets=["ftl.separate_gc_frontier=false"], count=20000)
     yield run("allocation/static", "bench-32g", OVERWRITES, sets=["ftl.allocation=cwdp"])

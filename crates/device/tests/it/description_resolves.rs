@@ -321,6 +321,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
                 erase_suspend: flags[3],
                 suspend_limit: 16,
                 scheduler,
+                oob: OobUse::Free,
                 faults: Faults {
                     program_failure: faults.0,
                     erase_failure: faults.1,

@@ -30,7 +30,7 @@ const LISTS: [&str; 2] = ["flash.oob=ecc", "ftl.owners=summary"];
 fn write_amplification(config: &DriveConfig, user_pages: u64) -> (f64, u64) {
     let mut drive = Drive::new(config, OPTIONS).expect("an accepted drive");
     let mut rng = rng(7, "summaries");
-    let mut write = |drive: &mut Drive, lpn: u64| {
+    let write = |drive: &mut Drive, lpn: u64| {
         drive.submit(&Request::new(Op::Write, lpn * 8, 8));
         drive.completions().clear();
     };
@@ -133,8 +133,8 @@ fn what_cannot_be_listed_is_refused_with_the_key_that_helps() {
     assert!(superblock.contains("expected \"oob\", or ftl.superblock = \"none\""), "{superblock}");
     let paced = text(&["ftl.owners=summary", "gc.pacing=proportional"]);
     assert!(paced.contains("expected gc.pacing = \"off\""), "{paced}");
-    let large = text(&["ftl.owners=summary", "ftl.mapping_unit=512"]);
-    assert!(large.contains("the list of 63 pages of 8 units takes") && large.contains("at most a page"), "{large}");
+    let large = text(&["ftl.owners=summary", "ftl.mapping_unit=512", "flash.pages_per_block=128"]);
+    assert!(large.contains("the list of 127 pages of 8 units takes") && large.contains("at most a page"), "{large}");
     let short = text(&["ftl.owners=summary", "flash.pages_per_block=2"]);
     assert!(short.contains("blocks of 2 pages: expected at least 3"), "{short}");
 }
