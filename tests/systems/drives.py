@@ -299,7 +299,7 @@ def agree(tables, seed, drive, geometry):
 def capacity(tables, seed, drive, geometry):
     """A user capacity, often close to the most that the drive can have."""
     r = Stream(seed, "capacity")
-    kept = drive.get("gc.free_blocks", 3) + drive.get("ftl.streams", 1) + 1
+    kept = drive.get("gc.free_blocks", 3) + drive.get("ftl.streams", 1) + 1 + (drive.get("ftl.owners") == "summary")
     most = max(geometry.blocks - kept, 1) / geometry.blocks
     if drive.get("ftl.design") in BLOCK_MAPPED:
         # Data blocks beside log blocks, less a page of each for its header.

@@ -331,11 +331,17 @@ impl DriveConfig {
         u64::from(geometry.pages_per_block - self.list_pages()) * u64::from(data)
     }
 
+    /// Superblocks of a group that hold no data for sure: those that GC keeps free, the write frontiers, and one for what early lists
+    /// take from the room of relocation between two jobs.
+    fn kept_blocks(&self) -> u32 {
+        self.gc.free_blocks + self.frontiers() + self.list_pages()
+    }
+
     /// Units that a group with so many good superblocks can hold beside what GC needs and the write frontiers.
     pub(crate) fn room_units(&self, blocks: u32) -> u64 {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
-        let kept = self.gc.free_blocks + self.frontiers();
+        let kept = self.kept_blocks();
         // Some closed block must always have a page's worth of invalid units, and another one's where emptying it may take an early
         // list.
         let pages = self.pages_per_superblock() - u64::from(self.list_pages());
@@ -349,7 +355,7 @@ impl DriveConfig {
     pub(crate) fn check_frontier_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
-        let kept = self.gc.free_blocks + self.frontiers();
+        let kept = self.kept_blocks();
         let room = |blocks: u32| self.room_units(blocks);
         let (noun, group) = (self.ftl.superblock.noun(), self.ftl.superblock.group());
         let needed = u64::from(self.user_units()) + u64::from(metadata_units);

@@ -30,8 +30,8 @@
 //!
 //! **Lists of owners.** Where something waits for space, an emptied block may need an early list of the frontier that its units went
 //! to: a page. So `B` is then the pages of a block without its last list, a victim that needs `B - 1` pages counts as
-//! valid from end to end, and `check_frontier_space` leaves a page more to gain in each block. A victim waits for a job until there is
-//! room for such a list.
+//! valid from end to end, and `check_frontier_space` leaves a page more to gain in each block. A job that takes all of the
+//! room fills its frontiers, whose last lists have pages of their own.
 //!
 //! **What takes from the room and gives nothing back**: a retired block and one whose erase fails (up to `B`), pages torn
 //! by a power cut (as many as relocations were in flight), a program that failed, and a record of trims (a page each).
@@ -108,7 +108,7 @@ pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32) ->
     let needed = pages_needed(media, block);
     // One that leaves room for nothing but an early list of what was moved gives nothing back either.
     let full = needed + media.list_pages() >= pages;
-    if needed + media.list_pages() > media.relocation_room(group) || full && !can_win_a_block(media, group) {
+    if needed > media.relocation_room(group) || full && !can_win_a_block(media, group) {
         return None;
     }
     Some(Pick { block, full, guarded: block != named })

@@ -35,12 +35,12 @@ fn every_cut_of_every_short_sequence_is_survived_without_oob_areas() {
     let drives = Exhaustive {
         designs: vec!["page".into()],
         buffers: vec!["none".into(), "fifo".into()],
-        length: 2,
+        length: 3,
         jobs: jobs(),
     };
     let Outcome { failed, totals, .. } = drives.run(&AtomicBool::new(false), &|_| {});
     failing::none("short sequences", failed);
-    for (work, least) in [("page without a list", 1000), ("early list", 500)] {
+    for (work, least) in [("page without a list", 5000), ("early list", 2000)] {
         let cuts = cuts_during(&totals, work);
         assert!(cuts >= least, "{cuts} power cuts at \"{work}\", expected at least {least}: {totals:?}");
     }
