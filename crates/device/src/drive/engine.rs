@@ -228,6 +228,10 @@ impl Drive {
         } else {
             0
         };
+        // Without time the list of a command may have come with what another one led to.
+        if self.end_listed_commands() {
+            return true;
+        }
         let waits = || !self.waiting.stalled.is_empty() || pending > 0 || self.media.commands_await_lists();
         if self.next_of_commands().is_some() || !waits() {
             return false;

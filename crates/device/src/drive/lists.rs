@@ -41,11 +41,12 @@ impl Drive {
         true
     }
 
-    /// Commands end whose lists are on flash.
-    pub(super) fn end_listed_commands(&mut self) {
-        for command in self.media.take_listed_commands() {
-            self.release_command(command);
-        }
+    /// Commands end whose lists are on flash. Returns whether one did.
+    pub(super) fn end_listed_commands(&mut self) -> bool {
+        let commands = self.media.take_listed_commands();
+        let ends = !commands.is_empty();
+        commands.into_iter().for_each(|command| self.release_command(command));
+        ends
     }
 
     /// Where something waits for space, and emptied blocks for lists: those are written early. Returns whether one was.
