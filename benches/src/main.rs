@@ -4,6 +4,7 @@
 //! of this process (`/proc/self/schedstat`), not the wall clock, since machines are shared.
 
 mod at_once;
+mod board;
 mod driver;
 mod files;
 mod layers;
@@ -418,6 +419,9 @@ fn main() {
     }
     if wanted("shrd") {
         figures.extend(driver::beside_dftl_figures());
+    }
+    if wanted("board") {
+        figures.extend(board::board_figures());
     }
     if wanted("layers") {
         figures.extend(layers::layer_figures());

@@ -266,6 +266,17 @@ def agree(tables, seed, drive, geometry):
         drive.pop("gc.copyback", None)
         if static:
             drive["ftl.allocation"] = "dynamic"
+    if drive.get("ftl.owners") == "summary" or drive.get("flash.oob") == "ecc" and design not in BLOCK_MAPPED[:1]:
+        # Lists of owners are the design page's, and are of single blocks.
+        if design in (None, "page"):
+            drive["ftl.owners"] = "summary"
+            drive.pop("ftl.superblock", None)
+            drive.pop("gc.pacing", None)
+            geometry.pages = drive["flash.pages_per_block"] = max(geometry.pages, 4)
+            drive["ftl.mapping_unit"] = geometry.page_size if geometry.page_size & (geometry.page_size - 1) == 0 else 512
+        else:
+            drive.pop("ftl.owners", None)
+            drive.pop("flash.oob", None)
     across = {"die": geometry.planes_per_die, "drive": geometry.planes}.get(drive.get("ftl.superblock"), 1)
     parity = drive.get("ftl.parity", "none")
     lone = parity == "die" and (drive.get("ftl.superblock") != "drive" or geometry.dies < 2)
@@ -306,7 +317,7 @@ def agree(tables, seed, drive, geometry):
 def capacity(tables, seed, drive, geometry):
     """A user capacity, often close to the most that the drive can have."""
     r = Stream(seed, "capacity")
-    kept = drive.get("gc.free_blocks", 3) + drive.get("ftl.streams", 1) + 1
+    kept = drive.get("gc.free_blocks", 3) + drive.get("ftl.streams", 1) + 1 + (drive.get("ftl.owners") == "summary")
     most = max(geometry.blocks - kept, 1) / geometry.blocks
     if drive.get("ftl.design") in BLOCK_MAPPED:
         # Data blocks beside log blocks, less a page of each for its header.
@@ -314,6 +325,9 @@ def capacity(tables, seed, drive, geometry):
         most = max(most, 1 / geometry.blocks)
     if drive.get("ftl.parity", "none") != "none":
         most /= 2
+    if drive.get("ftl.owners") == "summary":
+        # A page of each block for its list, and one for an early list.
+        most *= max(geometry.pages - 2, 1) / geometry.pages
     design = drive.get("ftl.design")
     if tables.commands.get(design) or "ftl.map_cache" in drive or "ftl.map_page" in drive:
         most /= 2

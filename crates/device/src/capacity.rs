@@ -5,10 +5,17 @@ use ssdlab_base::command_set::{CommandSpec, DataPhase};
 use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
 
+use ssdlab_flash::OobUse;
+
 use crate::ftl::DESIGNS;
+use crate::media::List;
 use crate::{
-    Allocation, Answers, DriveConfig, DriveError, InterfaceKind, OverProvisioning, Parity, SATA_QUEUE_DEPTH, Superblock,
+    Allocation, Answers, DriveConfig, DriveError, InterfaceKind, OverProvisioning, Owners, Parity, SATA_QUEUE_DEPTH,
+    Superblock,
 };
+
+/// Fewest pages of a block with a list of owners.
+const LEAST_PAGES_WITH_LIST: u32 = 3;
 
 /// Largest mapping unit: a buffered unit's sectors are a 64-bit mask.
 const MAX_UNIT_BYTES: u32 = 32 << 10;
@@ -55,6 +62,17 @@ impl DriveConfig {
             .iter()
             .find(|design| design.name == self.ftl.design)
             .map_or(0, |design| (design.make.reserved_units)(self))
+    }
+
+    /// Pages of each block that are kept for a list of owners.
+    pub(crate) fn list_pages(&self) -> u32 {
+        u32::from(self.ftl.owners == Owners::Summary)
+    }
+
+    /// Whether a completed write may be lost with the power before a flush: one that is in the write buffer, or in a page that no
+    /// list names yet.
+    pub fn has_volatile_cache(&self) -> bool {
+        self.buffer.policy != "none" || self.ftl.owners == Owners::Summary
     }
 
     /// Segments with unsaved trims that are tolerated before a trim saves them: what the reserve has room for.
@@ -191,6 +209,7 @@ impl DriveConfig {
             }
             Parity::Page | Parity::Die => {}
         }
+        self.check_owners()?;
         if self.ftl.streams == 0 {
             return refuse("ftl.streams", "there is at least 1 stream".to_string());
         }
@@ -282,20 +301,104 @@ impl DriveConfig {
         Ok(())
     }
 
-    /// Pages in a superblock that hold data, all but parity: in a block, where every block stands alone.
+    /// Refuses a design that needs OOB areas on chips without them, and lists of owners where they cannot be.
+    fn check_owners(&self) -> Result<(), DriveError> {
+        let Some(design) = DESIGNS.iter().find(|design| design.name == self.ftl.design) else { return Ok(()) };
+        let geometry = &self.flash.geometry;
+        let named = |takes: fn(&crate::ftl::Make) -> bool| {
+            let names =
+                DESIGNS.iter().filter(|design| takes(&design.make)).map(|design| format!("\"{}\"", design.name));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        if self.ftl.owners == Owners::Oob {
+            if self.flash.oob == OobUse::Ecc && design.make.uses_oob {
+                return refuse(
+                    "flash.oob",
+                    format!(
+                        "\"ecc\", but the design \"{}\" keeps metadata in OOB areas: expected ftl.owners = \"summary\" with a design that \
+                         lists owners ({}), a design without metadata there ({}), or flash.oob = \"free\"",
+                        design.name,
+                        named(|make| make.lists_owners),
+                        named(|make| !make.uses_oob),
+                    ),
+                );
+            }
+            return Ok(());
+        }
+        if !design.make.lists_owners {
+            return refuse(
+                "ftl.owners",
+                format!(
+                    "\"summary\", but the design \"{}\" writes no lists of owners: expected \"oob\", or one of the designs {}",
+                    design.name,
+                    named(|make| make.lists_owners),
+                ),
+            );
+        }
+        if self.ftl.superblock != Superblock::None {
+            return refuse(
+                "ftl.owners",
+                format!(
+                    "\"summary\" beside ftl.superblock = \"{}\": a list is of one block; expected \"oob\", or ftl.superblock = \"none\"",
+                    self.ftl.superblock.word(),
+                ),
+            );
+        }
+        if self.gc.pacing.is_on() {
+            return refuse(
+                "ftl.owners",
+                "\"summary\" beside gc.pacing = \"proportional\": paced collection counts on the block of a victim as soon as that is empty, \
+                 and its erase waits for lists; expected gc.pacing = \"off\""
+                    .to_string(),
+            );
+        }
+        if geometry.pages_per_block < LEAST_PAGES_WITH_LIST {
+            return refuse(
+                "ftl.owners",
+                format!(
+                    "\"summary\" with blocks of {} pages: expected at least {LEAST_PAGES_WITH_LIST}, one for the list, one for an early \
+                     list, and one for data",
+                    geometry.pages_per_block
+                ),
+            );
+        }
+        let (units, page) = (geometry.page_bytes / self.ftl.mapping_unit, u64::from(geometry.page_bytes));
+        let bytes = List::bytes(geometry.pages_per_block - 1, units);
+        if bytes > page {
+            return refuse(
+                "ftl.owners",
+                format!(
+                    "\"summary\", but the list of {} pages of {units} units takes {bytes} bytes: expected at most a page ({page} bytes); \
+                     a larger ftl.mapping_unit or fewer pages a block make it shorter",
+                    geometry.pages_per_block - 1
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// Pages in a superblock that hold data, all but parity and lists of owners: in a block, where every block stands alone.
     fn pages_per_superblock(&self) -> u64 {
         let geometry = &self.flash.geometry;
         let data = self.ftl.superblock.planes(geometry) - self.ftl.parity_pages(geometry);
-        u64::from(geometry.pages_per_block) * u64::from(data)
+        u64::from(geometry.pages_per_block - self.list_pages()) * u64::from(data)
+    }
+
+    /// Superblocks of a group that hold no data for sure: those that GC keeps free, the write frontiers, and one for what early lists
+    /// take from the room of relocation between two jobs.
+    fn kept_blocks(&self) -> u32 {
+        self.gc.free_blocks + self.frontiers() + self.list_pages()
     }
 
     /// Units that a group with so many good superblocks can hold beside what GC needs and the write frontiers.
     pub(crate) fn room_units(&self, blocks: u32) -> u64 {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
-        let kept = self.gc.free_blocks + self.frontiers();
-        // Some closed block must always have a page's worth of invalid units.
-        let block = self.pages_per_superblock() * units_per_page - units_per_page.saturating_sub(1);
+        let kept = self.kept_blocks();
+        // Some closed block must always have a page's worth of invalid units, and another one's where emptying it may take an early
+        // list.
+        let pages = self.pages_per_superblock() - u64::from(self.list_pages());
+        let block = pages * units_per_page - units_per_page.saturating_sub(1);
         u64::from(blocks.saturating_sub(kept)) * block
     }
 
@@ -305,7 +408,7 @@ impl DriveConfig {
     pub(crate) fn check_frontier_space(&self, usable: &[u32], metadata_units: u32) -> Result<(), DriveError> {
         let geometry = &self.flash.geometry;
         let units_per_page = u64::from(geometry.page_bytes / self.ftl.mapping_unit);
-        let kept = self.gc.free_blocks + self.frontiers();
+        let kept = self.kept_blocks();
         let room = |blocks: u32| self.room_units(blocks);
         let (noun, group) = (self.ftl.superblock.noun(), self.ftl.superblock.group());
         let needed = u64::from(self.user_units()) + u64::from(metadata_units);

@@ -182,8 +182,30 @@ pub struct FtlConfig {
     pub separate_gc_frontier: bool,
     /// Host write streams with a frontier each (at least 1).
     pub streams: u32,
+    /// What says which logical units are in a page.
+    pub owners: Owners,
     /// What single designs read.
     pub own: Settings,
+}
+
+/// What on flash says which logical units are in a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owners {
+    /// The page's OOB area.
+    #[default]
+    Oob,
+    /// A list in the last page of its block (Getting Real, 3.3.2).
+    Summary,
+}
+
+impl Owners {
+    /// The word that a description has for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Owners::Oob => "oob",
+            Owners::Summary => "summary",
+        }
+    }
 }
 
 /// Which blocks are opened, written, collected and retired as one.

@@ -37,16 +37,16 @@ pub use block_pool::PoolView;
 pub use buffer::{BufferPolicy, Padding, Slot, Unit, View};
 pub use config::{
     Allocation, Answers, BufferConfig, ControllerConfig, Destage, DestageConfig, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, PlacementConfig, ReadUnwritten, Reads, SATA_QUEUE_DEPTH,
-    Superblock,
+    InterfaceConfig, InterfaceKind, Level, Owners, Pacing, Parity, PlacementConfig, ReadUnwritten, Reads,
+    SATA_QUEUE_DEPTH, Superblock,
 };
 pub use description::{Description, DescriptionError, Setting, Settings};
 pub use drive::{
     CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, sector_stamp,
 };
 pub use ftl::{
-    design_commands, design_with, draw_design, draw_user_units, draw_zone_limits, drawn_designs, handful_for_design,
-    has_own_campaign, partial_write_cost,
+    design_commands, design_with, draw_design, draw_owners, draw_user_units, draw_zone_limits, drawn_designs,
+    handful_for_design, has_own_campaign, partial_write_cost, set_owners,
 };
 pub use gc::victim::{BROKEN_CONTRACT, VictimPolicy};
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};

@@ -130,11 +130,35 @@ pub enum Bug {
     RemapBeforeData,
     /// Data for the log completes before it is on flash.
     LogNotWrittenThrough,
+    /// An erase waits for the program of the newer copy, and not for the list that names it.
+    EraseBeforeList,
+    /// A flush completes before lists name what it covers.
+    FlushBeforeLists,
+    /// A FUA write completes before a list names it.
+    FuaBeforeList,
+    /// A list names the units of a page whose program failed.
+    FailedPageListed,
+    /// A list on its way still names a page whose program fails meanwhile.
+    FailureNotRelisted,
+    /// A list leaves out which units were lost.
+    LostMarkNotListed,
+    /// A list whose program failed counts as one on flash.
+    FailedListTrusted,
+    /// What a failed page superseded is let go before a list names the page that replaces it.
+    ReplacedBeforeList,
+    /// A trimmed block is erased before a list names the record of the trim.
+    TrimRecordNotListed,
+    /// A record of trims calls a unit mapped that no list names.
+    RevivalBeforeList,
+    /// Recovery takes pages that no list names, torn ones among them.
+    UnlistedPagesTaken,
+    /// Recovery takes the oldest list of an open block.
+    OlderListTaken,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 62] = [
+    pub const ALL: [Bug; 74] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -197,6 +221,18 @@ impl Bug {
         Bug::BufferedCopyForgotten,
         Bug::RemapBeforeData,
         Bug::LogNotWrittenThrough,
+        Bug::EraseBeforeList,
+        Bug::FlushBeforeLists,
+        Bug::FuaBeforeList,
+        Bug::FailedPageListed,
+        Bug::FailureNotRelisted,
+        Bug::LostMarkNotListed,
+        Bug::FailedListTrusted,
+        Bug::ReplacedBeforeList,
+        Bug::TrimRecordNotListed,
+        Bug::RevivalBeforeList,
+        Bug::UnlistedPagesTaken,
+        Bug::OlderListTaken,
     ];
 
     /// What is wrong, in a few words.
@@ -266,6 +302,18 @@ impl Bug {
             Bug::BufferedCopyForgotten => "an older copy leaves the write buffer after a newer one was logged",
             Bug::RemapBeforeData => "a remap does not wait for the program of its data",
             Bug::LogNotWrittenThrough => "data for the log completes before it is on flash",
+            Bug::EraseBeforeList => "an erase does not wait for the list that names the newer copy",
+            Bug::FlushBeforeLists => "a flush leaves out the lists of open blocks",
+            Bug::FuaBeforeList => "a FUA write is acknowledged before its list",
+            Bug::FailedPageListed => "a list names a page whose program failed",
+            Bug::FailureNotRelisted => "a list on its way still names a page that fails meanwhile",
+            Bug::LostMarkNotListed => "a list leaves out the marks of lost data",
+            Bug::FailedListTrusted => "a list whose program failed counts as one on flash",
+            Bug::ReplacedBeforeList => "copies behind a failed page are released before a list names its replacement",
+            Bug::TrimRecordNotListed => "a trimmed block is erased before a list names the record",
+            Bug::RevivalBeforeList => "a record of trims trusts a unit that no list names",
+            Bug::UnlistedPagesTaken => "recovery takes pages that no list names",
+            Bug::OlderListTaken => "recovery takes the oldest list of an open block",
         }
     }
 }

@@ -29,6 +29,10 @@ pub(crate) enum Waiter {
     Log,
     /// What a host command reads through the read buffer, by slot.
     Gathered(u32),
+    /// Those who wait for the list of owners of a block, by its number.
+    List(u32),
+    /// The relocation job of a group, for the list of its victim.
+    VictimList(u32),
 }
 
 const KIND_SHIFT: u32 = 28;
@@ -51,6 +55,8 @@ impl Waiter {
             Waiter::Map(slot) => (9, slot),
             Waiter::Log => (10, 0),
             Waiter::Gathered(slot) => (11, slot),
+            Waiter::List(block) => (12, block),
+            Waiter::VictimList(group) => (13, group),
         }
     }
 
@@ -78,6 +84,8 @@ impl Waiter {
             9 => Waiter::Map(index),
             10 => Waiter::Log,
             11 => Waiter::Gathered(index),
+            12 => Waiter::List(index),
+            13 => Waiter::VictimList(index),
             _ => Waiter::None,
         }
     }
@@ -117,6 +125,8 @@ mod tests {
             Waiter::Map(most),
             Waiter::Log,
             Waiter::Gathered(4),
+            Waiter::List(most),
+            Waiter::VictimList(4),
         ];
         for (place, waiter) in all.into_iter().enumerate() {
             assert_eq!(Waiter::unpack(waiter.pack()), waiter);

@@ -177,8 +177,20 @@ pub struct FlashConfig {
     pub suspend_limit: u32,
     /// The die's queue.
     pub scheduler: SchedulerKind,
+    /// Who has the pages' OOB areas.
+    pub oob: OobUse,
     /// The faults.
     pub faults: Faults,
+}
+
+/// Who has the out-of-band areas of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OobUse {
+    /// The firmware may keep metadata there, beside the error-correcting code.
+    #[default]
+    Free,
+    /// The error-correcting code takes all of it, and the flash controller hands nothing of it out (Getting Real, 3.3.2).
+    Ecc,
 }
 
 impl Geometry {

@@ -368,6 +368,30 @@ impl Oob {
         self.block_sequence.fill(0);
     }
 
+    /// Forgets owners, numbers, and marks of lost data.
+    pub(crate) fn clear(&mut self) {
+        self.lpns.as_mut_slice().fill(Lpn::NONE);
+        self.sequence_low.as_mut_slice().fill(0);
+        self.block_sequence.fill(0);
+        self.poisoned.clear();
+    }
+
+    /// What metadata elsewhere says of the next page of a block: the owners of its units, and the number of its program.
+    pub fn restore_page(&mut self, block: BlockId, page: u32, lpns: &[Lpn], sequence: u64) {
+        let ppn = Ppn::of(block, page, self.pages_per_block);
+        if page == 0 {
+            self.block_sequence[block.index()] = sequence;
+        }
+        self.sequence_low.set(ppn.index(), sequence as u32);
+        let first = ppn.first_unit(self.units_per_page).index();
+        self.lpns.as_mut_slice()[first..first + self.units_per_page as usize].copy_from_slice(lpns);
+    }
+
+    /// Nothing is known of a block's pages: whatever is written there next has `sequence` or a higher number.
+    pub fn restore_block(&mut self, block: BlockId, sequence: u64) {
+        self.block_sequence[block.index()] = sequence;
+    }
+
     /// The words of a metadata unit.
     pub fn record(&self, unit: UnitId) -> Option<&[u64]> {
         self.records.get(unit)

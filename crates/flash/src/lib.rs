@@ -21,7 +21,8 @@ mod snapshot;
 pub use array::{HugeArray, mapped_bytes};
 pub use blocks::{Block, Blocks};
 pub use config::{
-    Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault, Timing,
+    Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, OobUse, SchedulerKind, ScriptedFault,
+    Timing,
 };
 pub use contents::{Oob, Origin, Store};
 pub use faults::Unstruck;

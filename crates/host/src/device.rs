@@ -622,7 +622,7 @@ impl Administration for Drive {
             design: config.ftl.design.clone(),
             unit_bytes: config.ftl.mapping_unit,
             is_timed: config.timed,
-            has_write_cache: config.buffer.policy != "none",
+            has_write_cache: config.has_volatile_cache(),
             has_host_cache: false,
         }
     }

@@ -16,6 +16,7 @@
 
 mod amf;
 mod frame;
+mod getting_real;
 mod shrd;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,8 @@ mod write_amplification;
 pub use frame::*;
 
 /// Every paper that is reproduced.
-pub const PAPERS: &[&Paper] = &[&waflash::PAPER, &write_amplification::PAPER, &shrd::PAPER, &amf::PAPER];
+pub const PAPERS: &[&Paper] =
+    &[&waflash::PAPER, &write_amplification::PAPER, &shrd::PAPER, &amf::PAPER, &getting_real::PAPER];
 
 /// What `PAPER` or `PAPER/FIGURE` names: the paper, and the figure or all that belong to a whole reproduction.
 ///

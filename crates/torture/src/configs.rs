@@ -4,10 +4,11 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Rng};
 use ssdlab_device::{
     Allocation, Answers, BufferConfig, ControllerConfig, Destage, DestageConfig, Drive, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Reads,
-    Settings, Superblock, draw_design, draw_user_units, drawn_designs, has_own_campaign, registered,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Owners, Pacing, Parity, PlacementConfig, ReadUnwritten,
+    Reads, Settings, Superblock, draw_design, draw_owners, draw_user_units, drawn_designs, has_own_campaign,
+    registered,
 };
-use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
+use ssdlab_flash::{Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, OobUse, SchedulerKind, Timing};
 
 /// The names registered for one kind of policy.
 pub fn names(kind: &str) -> Vec<&'static str> {
@@ -148,6 +149,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
                     SchedulerKind::HostFirst { starvation: Nanos(20_000_000) },
                 ],
             ),
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         user_bytes: u64::from(mapping_unit),
@@ -189,6 +191,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
             allocation: allocation(rng),
             separate_gc_frontier: separate,
             streams,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),
@@ -212,6 +215,7 @@ pub fn draw(rng: &mut Rng) -> DriveConfig {
     set_superblock(&mut config);
     let design = config.ftl.design.clone();
     draw_design(&mut config, &design, rng);
+    draw_owners(&mut config);
     config
 }
 
@@ -324,6 +328,7 @@ pub fn handful() -> DriveConfig {
             erase_suspend: false,
             suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         user_bytes: 1024,
@@ -354,6 +359,7 @@ pub fn handful() -> DriveConfig {
             allocation: Allocation::Dynamic,
             separate_gc_frontier: false,
             streams: 1,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),

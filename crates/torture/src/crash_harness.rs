@@ -40,7 +40,7 @@ impl CrashHarness {
     /// The drive is refused.
     pub(crate) fn build(config: &DriveConfig, options: Options) -> Result<CrashHarness, DriveError> {
         let mut power = PoweredDrive::new(config, options)?;
-        let oracle = Durable::new(power.get().user_sectors(), config.buffer.policy == "none");
+        let oracle = Durable::new(power.get().user_sectors(), !config.has_volatile_cache());
         Ok(CrashHarness { power, oracle, cuts: 0, commands: 0 })
     }
 

@@ -21,7 +21,21 @@ pub(crate) fn hangs_after(config: &DriveConfig) -> Nanos {
     let waits = [interface.processing, config.buffer.latency];
     let cycles = [timing.command, timing.transfer, timing.suspend, timing.resume];
     let arrays = [slowest(&timing.read), slowest(&timing.program), timing.erase.max.0];
-    let all = overheads.iter().chain(&waits).chain(&cycles).map(|time| time.0).chain(arrays);
+    let controller = &config.controller;
+    let per_second = |amount: u64, rate: u64| match rate {
+        0 => 0,
+        rate => amount.saturating_mul(1_000_000_000) / rate,
+    };
+    let worked = [
+        controller.command_cycles,
+        controller.map_entry_cycles,
+        controller.operation_cycles,
+        controller.completion_cycles,
+    ];
+    let processor = per_second(worked.iter().map(|cycles| u64::from(*cycles)).sum(), controller.clock);
+    let copied = per_second(config.flash.geometry.page_bytes.into(), controller.copy_bandwidth);
+    let of_firmware = [processor, copied];
+    let all = overheads.iter().chain(&waits).chain(&cycles).map(|time| time.0).chain(arrays).chain(of_firmware);
     Nanos(AN_HOUR.max(OPERATIONS.saturating_mul(all.sum())))
 }
 

@@ -256,6 +256,7 @@ pub(super) fn ftl(root: &Section<'_>, geometry: &Geometry) -> Result<FtlConfig, 
         parity: ftl.choice("parity")?,
         separate_gc_frontier: ftl.flag("separate_gc_frontier")?,
         streams: ftl.count("streams")?,
+        owners: ftl.choice("owners")?,
         own: own(&ftl, &keys::DESIGNS, geometry)?,
     })
 }

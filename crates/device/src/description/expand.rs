@@ -4,14 +4,14 @@
 //! repeated from its own file.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{FlashConfig, Geometry, Latency, SchedulerKind};
+use ssdlab_flash::{FlashConfig, Geometry, Latency, OobUse, SchedulerKind};
 use toml::{Table, Value};
 
 use super::key::{Family, Words, word as word_of};
 use super::keys;
 use super::quantity::{bandwidth, frequency, latency, size, span};
 use super::settings::Settings;
-use crate::{Allocation, Answers, ControllerConfig, DriveConfig, Level, PlacementConfig, ReadUnwritten};
+use crate::{Allocation, Answers, ControllerConfig, DriveConfig, Level, Owners, PlacementConfig, ReadUnwritten};
 
 /// The description that says all of `config` and nothing else.
 pub fn expanded(config: &DriveConfig) -> Table {
@@ -58,7 +58,7 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
         ("high_watermark", percent(config.buffer.destage.high_percent)),
         ("low_watermark", percent(config.buffer.destage.low_percent)),
     ]);
-    let ftl = table([
+    let mut ftl = vec![
         ("design", text(&config.ftl.design)),
         ("mapping_unit", size(u64::from(config.ftl.mapping_unit))),
         ("allocation", allocation(config.ftl.allocation)),
@@ -66,7 +66,12 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
         ("parity", word(config.ftl.parity)),
         ("separate_gc_frontier", Value::Boolean(config.ftl.separate_gc_frontier)),
         ("streams", count(config.ftl.streams)),
-    ]);
+    ];
+    // Only drives without metadata in OOB areas say so.
+    if all || config.ftl.owners != Owners::Oob {
+        ftl.push(("owners", word(config.ftl.owners)));
+    }
+    let ftl = table(ftl);
     let gc = &config.gc;
     let gc = table([
         ("victim", text(&gc.victim)),
@@ -82,7 +87,7 @@ fn filled_in(config: &DriveConfig, all: bool) -> Table {
     let mut whole = Table::from_iter(
         [
             ("name", text(&config.name)),
-            ("flash", flash(&config.flash, config.timed)),
+            ("flash", flash(&config.flash, config.timed, all)),
             ("capacity", capacity),
             ("interface", interface),
             ("buffer", with_own(buffer, &keys::BUFFERS, &config.buffer.own)),
@@ -138,7 +143,7 @@ fn with_own(section: Value, family: &Family, own: &Settings, geometry: &Geometry
     Value::Table(section)
 }
 
-fn flash(config: &FlashConfig, timed: bool) -> Value {
+fn flash(config: &FlashConfig, timed: bool, all: bool) -> Value {
     let geometry = &config.geometry;
     let mut flash = Table::from_iter(
         [
@@ -160,6 +165,9 @@ fn flash(config: &FlashConfig, timed: bool) -> Value {
         .map(|(key, value)| (key.to_string(), value)),
     );
     let mut insert = |key: &str, value: Value| flash.insert(key.to_string(), value);
+    if all || config.oob != OobUse::Free {
+        insert("oob", word(config.oob));
+    }
     match config.scheduler {
         SchedulerKind::Fifo => insert("scheduler", text("fifo")),
         SchedulerKind::ReadsFirst => insert("scheduler", text("reads-first")),

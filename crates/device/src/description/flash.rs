@@ -44,6 +44,7 @@ fn with(
         erase_suspend: flash.flag("erase_suspend")?,
         suspend_limit: flash.count("suspend_limit")?,
         scheduler: scheduler(flash)?,
+        oob: flash.choice("oob")?,
         faults,
         geometry,
     };

@@ -33,6 +33,7 @@ impl Drive {
         if self.gc.is_paced(&self.media) {
             self.end_jobs();
         }
+        self.list_all();
         assert_eq!(self.media.flash.in_flight(), 0, "an idle drive has nothing in flight");
         // Pages whose programs failed and for which there is no space stay in RAM, and in the buffer.
         let held = |hold: &Retirement| match hold.owner {
@@ -86,6 +87,7 @@ impl Drive {
         }
         self.gc.reset_counters();
         self.ftl.reset_counters();
+        self.media.reset_list_counters();
         self.host.completions.clear();
         self.commands.order = 0;
     }

@@ -62,6 +62,11 @@ impl Drive {
                 faults_set(&self.config.flash.faults)
             )));
         }
+        if self.media.lists_owners() {
+            return Err(unsupported(
+                "the drive's owners are listed (ftl.owners = \"summary\"), which open blocks still wait for",
+            ));
+        }
         let settled = self.waiting.stalled.is_empty()
             && self.failures.pending_rewrites.is_empty()
             && self.failures.retirements.is_empty()

@@ -22,6 +22,8 @@ pub(super) struct Command {
     pub(super) covers: Option<u64>,
     /// The unit that a trim zeroes in part is known to hold data.
     pub(super) holds_data: bool,
+    /// Lists of owners that it promises were asked for.
+    pub(super) listed: bool,
     pub(super) order: u64,
     /// Since when it has been waiting for a free block; `Nanos::MAX` if it is not.
     pub(super) stalled_since: Nanos,
@@ -43,6 +45,7 @@ impl Default for Command {
             cursor: 0,
             covers: None,
             holds_data: false,
+            listed: false,
             order: UNNUMBERED,
             stalled_since: Nanos::MAX,
             wanted_sectors: 0,
@@ -63,6 +66,7 @@ impl Command {
         self.cursor = 0;
         self.covers = None;
         self.holds_data = false;
+        self.listed = false;
         self.order = UNNUMBERED;
         self.stalled_since = Nanos::MAX;
         self.wanted_sectors = 0;

@@ -203,6 +203,9 @@ impl Drive {
             Err(earlier) => WaitsFor::Command(earlier),
         };
         self.waiting.stalled.push(command, extent, why);
+        if self.media.flash.timed() {
+            self.list_for_space();
+        }
     }
 
     pub(super) fn stall(&mut self, command: u32, why: Stall) {

@@ -127,7 +127,7 @@ impl Drive {
             // Without time no erase ends later: collection that waited for map pages has freed blocks by now.
             self.media.wakes.space_freed |=
                 self.caches_map && !self.media.flash.timed() && self.media.free_blocks() > free;
-            if !self.media.wakes.is_due() {
+            if !self.media.wakes.is_due() && !self.list_for_space() {
                 return;
             }
         }
@@ -135,6 +135,7 @@ impl Drive {
 
     /// A superblock was erased, pages left the buffer, or collection lets the host write again: who waited for it goes on.
     fn use_freed_space(&mut self) {
+        self.end_listed_commands();
         self.map_goes_on();
         self.write_pending_pages();
         self.check_over_provisioning();
@@ -152,6 +153,9 @@ impl Drive {
         if self.caches_map {
             self.work_on_map_untimed();
         }
+        if self.media.lists_owners() {
+            self.work_on_lists_untimed();
+        }
         if self.media.flash.may_fail() || self.gc.grown_bad > 0 {
             self.work_on_failures_untimed();
         }
@@ -166,6 +170,16 @@ impl Drive {
             self.serve_map_waiters();
             self.collect_garbage();
         }
+    }
+
+    /// Blocks whose erase waited for lists are erased, and collection goes on.
+    #[cold]
+    fn work_on_lists_untimed(&mut self) {
+        while !self.media.wakes.erasable.is_empty() {
+            self.erase_emptied_superblocks();
+            self.collect_garbage();
+        }
+        self.end_listed_commands();
     }
 
     /// Pages whose programs or reads failed are written again.
@@ -215,11 +229,20 @@ impl Drive {
         } else {
             0
         };
-        if self.next_of_commands().is_some() || self.waiting.stalled.is_empty() && pending == 0 {
+        // Without time the list of a command may have come with what another one led to.
+        if self.end_listed_commands() {
+            return true;
+        }
+        let waits = || !self.waiting.stalled.is_empty() || pending > 0 || self.media.commands_await_lists();
+        if self.next_of_commands().is_some() || !waits() {
             return false;
         }
         let in_flight = self.media.flash.in_flight();
         assert_eq!(in_flight, 0, "{in_flight} operations are in flight, and nothing happens next");
+        if self.list_for_space() {
+            self.work();
+            return true;
+        }
         let before = self.waits_for_space();
         self.storage_full();
         self.gc.set_urgent(true);

@@ -1,7 +1,7 @@
 //! What ended on flash finds who waited for it.
 
 use ssdlab_base::Nanos;
-use ssdlab_flash::{Cause, Done, NONE, OpId, OpKind};
+use ssdlab_flash::{BlockId, Cause, Done, NONE, OpId, OpKind};
 
 use super::Drive;
 use super::latency_trace::Ends;
@@ -51,7 +51,12 @@ impl Drive {
     pub(super) fn flash_done(&mut self, done: &Done) {
         match done.kind {
             OpKind::Read => self.read_done(done),
-            OpKind::Program | OpKind::Copyback => self.program_done(done),
+            OpKind::Program => self.program_done(done),
+            OpKind::Copyback => {
+                // Data that could not have been corrected is lost in it.
+                self.media.relist(Place { block: done.block, page: done.page });
+                self.program_done(done);
+            }
             OpKind::Erase => {
                 if let Some(sent) = self.gc.erased(&mut self.media, done.block, done.failed) {
                     self.count_erase_in_stalls(sent);
@@ -184,6 +189,11 @@ impl Drive {
             Waiter::Rebuild(_) => {}
             Waiter::Map(op) => self.map_served(op),
             Waiter::Gc(group) => self.gc.relocated(&mut self.media, &mut *self.ftl, group),
+            Waiter::VictimList(group) => self.gc.list_read(&mut self.media, &mut *self.ftl, group),
+            Waiter::List(block) => {
+                self.media.list_is_on_flash(BlockId(block));
+                self.end_listed_commands();
+            }
             Waiter::Read(_) | Waiter::Buffer | Waiter::Log => unreachable!("{waiter:?} waits for map pages alone"),
         }
     }
@@ -198,7 +208,7 @@ impl Drive {
                 self.gc.erase(&mut self.media, superblock);
                 // Timed, an erase ends later; but where nothing is left to erase nothing tells of its end. Without time it has
                 // ended: collection may have waited for it if the erase waited for map pages with trims.
-                let tells = self.media.flash.timed() || self.caches_map;
+                let tells = self.media.flash.timed() || self.caches_map || self.media.lists_owners();
                 let ended = tells && self.media.pool.state(superblock) != BlockState::Erasing;
                 if ended || self.media.pool.state(superblock) == BlockState::Bad {
                     self.space_freed(self.media.pool.group_of(superblock));

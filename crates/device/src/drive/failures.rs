@@ -41,6 +41,8 @@ pub(super) struct PendingRewrite {
 /// What a failed page leaves behind until its data is on flash.
 #[derive(Debug)]
 pub(super) struct Retirement {
+    /// The page whose program failed.
+    failed: Ppn,
     /// Pages that must be on flash first.
     pages: Vec<Ppn>,
     /// Blocks that hold the versions before, each pinned once.
@@ -70,6 +72,10 @@ impl Drive {
         if let Waiter::Map(op) = owner {
             self.map_program_failed(op);
         }
+        if let Waiter::List(block) = owner {
+            return self.list_failed(BlockId(block), place);
+        }
+        self.media.page_failed(place);
         let relocates = matches!(owner, Waiter::Gc(_));
         let frontier = if relocates { Frontier::Gc } else { Frontier::Host(0) };
         // Without time no job waits for what it relocates.
@@ -90,6 +96,7 @@ impl Drive {
             );
         }
         self.failures.retirements.push(Retirement {
+            failed: self.media.ppn_at(place),
             pages: vec![self.media.ppn_at(place)],
             blocks,
             trim: HeldTrim::Done,
@@ -97,6 +104,15 @@ impl Drive {
             owner,
         });
         self.rewrite_or_wait(PendingRewrite { place, frontier, cause });
+    }
+
+    /// The program of a list of owners failed: the next page of its block takes another one. If there is none the block is emptied, and
+    /// what waits for its list waits for that.
+    fn list_failed(&mut self, block: BlockId, place: Place) {
+        assert_eq!(block, place.block, "a list is in its own block");
+        self.media.list_failed(block);
+        self.retire_block_of(place);
+        self.end_listed_commands();
     }
 
     /// Programs that failed without time are dealt with as if they had just ended.
@@ -211,7 +227,8 @@ impl Drive {
         let over = |hold: &Retirement| hold.pages.is_empty() && hold.trim == HeldTrim::Done;
         while let Some(index) = self.failures.retirements.iter().position(over) {
             let hold = self.failures.retirements.swap_remove(index);
-            hold.blocks.into_iter().for_each(|block| self.media.unpin(block));
+            self.media.failed_page_is_replaced(hold.failed);
+            self.media.unpin_when_listed(hold.blocks);
             self.operation_ended(hold.owner);
         }
     }
@@ -273,6 +290,10 @@ impl Drive {
         }
         if status == Status::ReadOnly {
             self.give_up_map_programs();
+        }
+        for command in self.media.give_up_lists() {
+            self.commands[command].status = status;
+            self.release_command(command);
         }
         if !self.failures.pending_rewrites.is_empty() {
             for command in std::mem::take(&mut self.waiting.for_records) {

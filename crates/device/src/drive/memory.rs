@@ -9,6 +9,7 @@ use crate::DriveConfig;
 use crate::block_pool::BlockPool;
 use crate::buffer::WriteBuffer;
 use crate::ftl::DESIGNS;
+use crate::media::summary_bytes;
 use crate::placement::Placement;
 use crate::registry::pick;
 
@@ -51,6 +52,7 @@ fn whole(config: &DriveConfig, flash: u64, contents: Contents) -> Result<u64, Dr
         _ => WriteBuffer::simulator_bytes(config.buffer.bytes, config.ftl.mapping_unit, contents.sector_data_bytes()),
     };
     let pool = BlockPool::simulator_bytes(&config.flash.geometry);
-    let tables = flash + pool + (design.simulator_bytes)(config) + buffer + Placement::simulator_bytes(config);
+    let lists = summary_bytes(config);
+    let tables = flash + pool + lists + (design.simulator_bytes)(config) + buffer + Placement::simulator_bytes(config);
     Ok(tables + tables / 32 + IN_FLIGHT)
 }

@@ -23,6 +23,7 @@ mod gathering;
 mod host_side;
 mod idle;
 mod latency_trace;
+mod lists;
 mod map_misses;
 mod memory;
 mod multi_version_read;
@@ -477,6 +478,9 @@ impl Drive {
     fn finish(&mut self, command: u32) {
         debug_assert_eq!(self.commands[command].remaining, 0, "command {command} ends, and waits for something");
         debug_assert_eq!(self.commands[command].wanted_sectors, 0, "command {command} ends, and wants room");
+        if self.media.lists_owners() && self.awaits_lists(command) {
+            return;
+        }
         if self.stage.caches_reads {
             self.keep_read(command);
         }

@@ -4,8 +4,8 @@ use ssdlab_base::{Nanos, Op, SECTOR_BYTES, format_size};
 
 use super::latency_trace::Ends;
 use super::{Direction, Drive, DriveError, Timer};
-use crate::Reads;
 use crate::critical_path::Part;
+use crate::{Owners, Reads};
 
 /// Bytes of an owner in the list of a block that is being written.
 const OWNER_BYTES: u64 = 4;
@@ -99,10 +99,15 @@ impl Drive {
         Ok(())
     }
 
-    /// Bytes of the owners that write frontiers list before they are on flash: those of the page that each fills.
+    /// Bytes of the owners that write frontiers list before they are on flash: those of the page that each fills, or of all pages of its
+    /// block but the list's, where the block's last page lists them.
     fn owner_list_bytes(&self) -> u64 {
         let frontiers = u64::from(self.config.frontiers()) * u64::from(self.media.pool.groups());
-        frontiers * u64::from(self.media.units_per_page) * OWNER_BYTES
+        let pages = match self.config.ftl.owners {
+            Owners::Oob => 1,
+            Owners::Summary => self.config.flash.geometry.pages_per_block - 1,
+        };
+        frontiers * u64::from(pages) * u64::from(self.media.units_per_page) * OWNER_BYTES
     }
 }
 

@@ -101,6 +101,9 @@ impl Drive {
         drive.media.pool = BlockPool::new(config, &mut drive.media.flash);
         let controller: Controller = load(from)?;
         drive.place_blocks(&controller)?;
+        if !drive.media.accept_lists() {
+            return Err(damaged("a list names other owners than its pages have"));
+        }
         drive.ftl.restore(&mut drive.media, from)?;
         if let Some(beside) = &mut drive.beside {
             beside.restore_state(from)?;

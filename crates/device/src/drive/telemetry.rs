@@ -107,6 +107,7 @@ impl Drive {
     /// Modelled RAM of a real drive by name, and `simulator_bytes`, what the model itself keeps; in bytes.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.ftl.memory();
+        memory.extend(self.media.list_memory());
         memory.extend(self.beside.iter().flat_map(|beside| beside.memory()));
         memory.extend(self.placement.iter().map(|placement| ("placement_bytes", placement.bytes())));
         let tables: u64 = memory.iter().map(|(_, bytes)| bytes).sum();
@@ -163,11 +164,11 @@ impl Drive {
             // Pages whose programs failed and for which there was no room hold what they need.
             let failed = self.failures.pending_rewrites.len()
                 + self.failures.retirements.iter().map(|hold| hold.blocks.len()).sum::<usize>();
-            let held = failed + self.gc.waiting_for_records();
+            let held = failed + self.gc.waiting_for_records() + self.media.pins_of_lists();
             checks.push(Check {
                 name: "no_pins_when_idle",
                 passed: pinned == held as u64,
-                detail: format!("{pinned} pins on blocks with nothing in flight, {held} for failed pages"),
+                detail: format!("{pinned} pins on blocks with nothing in flight, {held} for failed pages and lists"),
             });
         }
         if let Some(buffer) = &self.stage.buffer {

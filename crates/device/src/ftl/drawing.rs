@@ -2,9 +2,10 @@
 
 use rand::RngExt as _;
 use ssdlab_base::{CommandSet, Rng};
+use ssdlab_flash::OobUse;
 
 use super::DESIGNS;
-use crate::{DriveConfig, PlacementConfig, Settings};
+use crate::{DriveConfig, Owners, Pacing, Parity, PlacementConfig, Settings, Superblock};
 
 /// How drives of a design are drawn.
 pub(crate) struct Drawing {
@@ -69,6 +70,28 @@ pub fn draw_design(config: &mut DriveConfig, design: &str, rng: &mut Rng) {
     (drawing_of(config).drive)(config, rng);
     if config.ftl.streams < 2 {
         config.placement = PlacementConfig::default();
+    }
+}
+
+/// Gives a drawn drive lists of owners where its design takes them and no blocks are tied: taken from what is drawn already.
+pub fn draw_owners(config: &mut DriveConfig) {
+    let geometry = &config.flash.geometry;
+    let is_drawn = geometry.pages_per_block >= 3 && (geometry.blocks_per_plane + geometry.planes()).is_multiple_of(2);
+    let lists = is_drawn && config.ftl.superblock == Superblock::None;
+    set_owners(config, if lists { Owners::Summary } else { Owners::Oob });
+}
+
+/// Gives a drawn drive lists of owners, or takes them away, where its design takes them.
+pub fn set_owners(config: &mut DriveConfig, owners: Owners) {
+    let takes = DESIGNS.iter().any(|design| design.name == config.ftl.design && design.make.lists_owners);
+    (config.ftl.owners, config.flash.oob) = (Owners::Oob, OobUse::Free);
+    if takes && owners == Owners::Summary {
+        let geometry = &mut config.flash.geometry;
+        geometry.pages_per_block = geometry.pages_per_block.max(3);
+        (config.ftl.superblock, config.ftl.parity) = (Superblock::None, Parity::None);
+        config.gc.pacing = Pacing::Off;
+        config.ftl.owners = owners;
+        config.flash.oob = if config.flash.geometry.channels == 1 { OobUse::Ecc } else { OobUse::Free };
     }
 }
 

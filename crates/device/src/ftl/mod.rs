@@ -37,8 +37,8 @@ use crate::{Check, DriveConfig, DriveError, MapCacheStats, Status, registry};
 
 pub(crate) use drawing::Drawing;
 pub use drawing::{
-    design_commands, design_with, draw_design, draw_user_units, draw_zone_limits, drawn_designs, handful_for_design,
-    has_own_campaign, partial_write_cost,
+    design_commands, design_with, draw_design, draw_owners, draw_user_units, draw_zone_limits, drawn_designs,
+    handful_for_design, has_own_campaign, partial_write_cost, set_owners,
 };
 
 pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
@@ -402,6 +402,8 @@ pub(crate) struct Make {
     pub(crate) rules: fn(&DriveConfig) -> Option<Box<dyn Rules>>,
     /// Whether it has anything in the OOB area. Recovery finds none there if not, so that nothing can rely on it.
     pub(crate) uses_oob: bool,
+    /// Whether it can do with lists of owners in its pages, in place of the OOB area (`ftl.owners = "summary"`).
+    pub(crate) lists_owners: bool,
     /// What a write of part of a unit that holds data comes to, as the end of a sentence about it.
     pub(crate) partial_write: &'static str,
     /// What tests that draw drives have to know.
@@ -424,6 +426,7 @@ impl Make {
             zones: |_| None,
             rules: |_| None,
             uses_oob: true,
+            lists_owners: false,
             partial_write: "costs a read-modify-write",
             drawing: Drawing::ANY,
         }

@@ -26,9 +26,39 @@ pub(super) trait OnePlace: DurableTrims {
         self.drop_trimmed(media);
     }
 
+    /// Finds the newest copy of every unit that was not trimmed since it was written, from lists of owners. The map is empty when
+    /// it begins.
+    fn find_listed_units(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        media.read_lists(reads);
+        for place in media.listed_pages() {
+            self.look_at_page(media, place);
+        }
+        let first_record = self.user_units();
+        let records = (first_record..first_record + self.trims().segments()).map(|lpn| self.place_of(Lpn(lpn)));
+        records.filter(|unit| *unit != UnitId::NONE).for_each(|unit| reads.page(media.place_of(unit)));
+        self.drop_trimmed(media);
+    }
+
+    /// Takes the units of a page whose copies are the newest so far.
+    fn look_at_page(&mut self, media: &Media, place: Place) {
+        let units = self.user_units() + self.trims().segments();
+        let sequence = media.flash.oob.sequence(place.block, place.page);
+        let first = media.unit_at(place);
+        for unit in UnitId::each(first..first + media.units_per_page) {
+            let lpn = media.flash.oob.lpn(unit);
+            if lpn == Lpn::NONE || lpn.is_of_stripe() {
+                continue;
+            }
+            assert!(lpn.0 < units, "unit {unit} names LPN {lpn}, behind the map");
+            let current = self.place_of(lpn);
+            if current == UnitId::NONE || sequence > sequence_of(media, current) {
+                self.found(lpn, unit);
+            }
+        }
+    }
+
     /// Finds the newest copy of every unit, trimmed or not.
     fn newest_copies(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
-        let units = self.user_units() + self.trims().segments();
         let mut newest = 0;
         for block in (0..media.flash.geometry().blocks()).map(BlockId) {
             let state = *media.flash.blocks.get(block);
@@ -45,17 +75,7 @@ pub(super) trait OnePlace: DurableTrims {
                 if !media.flash.blocks.readable(media.page_of(first)) && !seeded(Bug::TornPageTrusted) {
                     continue;
                 }
-                for unit in UnitId::each(first..first + media.units_per_page) {
-                    let lpn = media.flash.oob.lpn(unit);
-                    if lpn == Lpn::NONE || lpn.is_of_stripe() {
-                        continue;
-                    }
-                    assert!(lpn.0 < units, "unit {unit} names LPN {lpn}, behind the map");
-                    let current = self.place_of(lpn);
-                    if current == UnitId::NONE || sequence > sequence_of(media, current) {
-                        self.found(lpn, unit);
-                    }
-                }
+                self.look_at_page(media, place);
             }
         }
         assert!(newest < 1 << 62, "a page has number {newest}");

@@ -28,6 +28,11 @@
 //! Where a block cannot be won (a plane full of valid data beside others, background collection that wants more than
 //! there is), a full victim is not moved: collection waits until something becomes invalid.
 //!
+//! **Lists of owners.** Where something waits for space, an emptied block may need an early list of the frontier that its units went
+//! to: a page. So `B` is then the pages of a block without its last list, a victim that needs `B - 1` pages counts as
+//! valid from end to end, and `check_frontier_space` leaves a page more to gain in each block. A job that takes all of the
+//! room fills its frontiers, whose last lists have pages of their own.
+//!
 //! **What takes from the room and gives nothing back**: a retired block and one whose erase fails (up to `B`), pages torn
 //! by a power cut (as many as relocations were in flight), a program that failed, and a record of trims (a page each).
 //! Retirement waits until it leaves a block. After the others the room may be short of `R B`, and then the *guard* holds:
@@ -101,7 +106,8 @@ pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32) ->
     let (least, others) = (media.pool.valid(block), media.pool.valid(named));
     assert!(least <= others, "the guard took block {block} with {least} valid units over {named} with {others}");
     let needed = pages_needed(media, block);
-    let full = needed == pages;
+    // One that leaves room for nothing but an early list of what was moved gives nothing back either.
+    let full = needed + media.list_pages() >= pages;
     if needed > media.relocation_room(group) || full && !can_win_a_block(media, group) {
         return None;
     }
@@ -114,7 +120,7 @@ pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
     let room = media.relocation_room(group);
     let torn =
         if media.flash.timed() { (RELOCATIONS_IN_FLIGHT * media.pool.superblocks.width()).min(pages) } else { 0 };
-    room >= media.gc_reserve * pages && room >= needed + torn
+    room >= media.gc_reserve * pages && room >= needed + torn + media.list_pages()
 }
 
 /// Whether emptying closed blocks of a group could ever make one more free: together with what is left of the frontier
@@ -128,7 +134,8 @@ fn can_win_a_block(media: &Media, group: u32) -> bool {
     );
     let mut gain = u64::from(media.relocation_room(group) - media.pool.free_or_erasing(group) * pages);
     for block in (0..view.blocks()).filter(|block| view.is_closed(*block)) {
-        gain += u64::from(pages - view.valid(block).div_ceil(media.units_per_page));
+        let needed = view.valid(block).div_ceil(media.units_per_page) + media.list_pages();
+        gain += u64::from(pages.saturating_sub(needed));
         if gain >= u64::from(pages) {
             return true;
         }

@@ -42,6 +42,18 @@ struct Job {
     cause: Cause,
     /// Pages that its valid units filled when it was chosen.
     valid_pages: u32,
+    list: VictimList,
+}
+
+/// Whether a job knows the list of owners of its victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VictimList {
+    /// It was not read.
+    Unread,
+    /// Its read is in flight.
+    InFlight,
+    /// It was read, or there is none.
+    Known,
 }
 
 /// A victim policy that chose nothing although collection needed a block.
@@ -236,6 +248,9 @@ impl Gc {
                     None => return,
                 },
             };
+            if job.list != VictimList::Known && !self.knows_list(media, &mut job, group) {
+                return;
+            }
             let limit = self.may_start(media, group, &job);
             if limit > 0 {
                 let owner = Waiter::Gc(group);
@@ -277,6 +292,27 @@ impl Gc {
             self.jobs[group as usize] = None;
             media.host_pace.job_ends(group);
         }
+    }
+
+    /// Whether a job knows the list of its victim; if not, the list is being read. A victim that holds nothing valid goes without.
+    #[cold]
+    fn knows_list(&mut self, media: &mut Media, job: &mut Job, group: u32) -> bool {
+        if job.list == VictimList::InFlight {
+            return false;
+        }
+        let waits =
+            media.pool.valid(job.victim) > 0 && media.read_list(job.victim, job.cause, Waiter::VictimList(group));
+        job.list = if waits { VictimList::InFlight } else { VictimList::Known };
+        self.jobs[group as usize] = Some(*job);
+        !waits
+    }
+
+    /// The list of a group's victim was read.
+    pub(crate) fn list_read(&mut self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) {
+        let job = self.jobs[group as usize].as_mut().expect("a job that reads a list is in work");
+        assert_eq!(job.list, VictimList::InFlight, "the list of {} was read twice", job.victim);
+        job.list = VictimList::Known;
+        self.pump(media, ftl, group);
     }
 
     /// Puts a victim back that a design cannot empty now, if the group has another that goes first.
@@ -376,7 +412,8 @@ impl Gc {
             // A retired block does not come back.
             media.pace_job_begins(group, victim, cause != Cause::Retirement);
         }
-        let job = Job { victim, cursor: 0, cause, valid_pages };
+        let list = if media.lists_owners() { VictimList::Unread } else { VictimList::Known };
+        let job = Job { victim, cursor: 0, cause, valid_pages, list };
         self.jobs[group as usize] = Some(job);
         Some(job)
     }
@@ -471,10 +508,15 @@ impl Gc {
             return false;
         }
         media.pool.await_erase(victim);
-        if trimmed && !media.metadata.is_empty() {
+        if trimmed && (!media.metadata.is_empty() || media.has_unlisted()) {
             media.pool.pin_superblock(victim);
-            self.await_metadata.push(victim);
+            if media.metadata.is_empty() {
+                media.unpin_when_listed([BlockId(victim)]);
+            } else {
+                self.await_metadata.push(victim);
+            }
         }
+        media.was_emptied(victim);
         if media.pool.pins(victim) == 0 {
             self.erase(media, victim);
         }
@@ -485,7 +527,9 @@ impl Gc {
     pub(crate) fn metadata_done(&mut self, media: &mut Media) {
         assert!(media.metadata.is_empty(), "erases wait for records that are not on flash");
         for superblock in self.await_metadata.drain(..) {
-            if media.pool.unpin_superblock(superblock) {
+            if media.has_unlisted() {
+                media.unpin_when_listed([BlockId(superblock)]);
+            } else if media.pool.unpin_superblock(superblock) {
                 media.wakes.erasable.push(superblock);
             }
         }
@@ -582,6 +626,7 @@ impl Gc {
             assert_eq!(media.programmed(superblock), 0, "block {superblock} is free again, and has written pages");
         }
         media.pool.erased(superblock, wear, good);
+        media.forget_lists(superblock);
         if !good {
             media.pool.mend(group, &mut media.flash);
         }

@@ -23,6 +23,11 @@ impl Media {
         self.data_pages_per_superblock
     }
 
+    /// Pages of each block that are kept for a list of owners.
+    pub(crate) const fn list_pages(&self) -> u32 {
+        self.list_pages
+    }
+
     /// Units of data in a superblock.
     #[inline]
     pub(crate) const fn data_units_per_superblock(&self) -> u32 {

@@ -102,7 +102,7 @@ impl Media {
             open.next_page += 1;
             // Whether the next page can be told from the first of its block by the numbers in their OOB.
             let fits = place.page == 0 || self.flash.oob.sequence_fits(place.block, self.sequence + 1);
-            (place, open.next_page == self.pages_per_block || !fits)
+            (place, open.next_page == self.data_pages_per_superblock || !fits)
         } else {
             self.take_from_row(slot, &mut open, frontier)
         };
@@ -110,7 +110,10 @@ impl Media {
             self.note_host_page(group);
         }
         if full {
-            self.pool.fill_up(open.block, open.next_page);
+            self.pool.fill_up(open.block, open.next_page + self.list_pages);
+            if self.list_pages > 0 {
+                self.list_is_due(BlockId(open.block));
+            }
             self.skipped_pages[slot].clear();
             open = CLOSED;
         }
@@ -194,7 +197,7 @@ impl Media {
     /// block.
     #[inline]
     pub(crate) fn take_run(&mut self, group: u32, frontier: Frontier, wanted: u32) -> Option<(Place, u32)> {
-        debug_assert_eq!(self.pool.superblocks.width(), 1, "pages of a superblock are not in a run");
+        debug_assert!(self.stands_alone, "pages of a superblock, or before a list, are not in a run");
         let first = self.take_page(group, frontier)?;
         let slot = self.slot(group, frontier);
         let open = &mut self.frontiers[slot];
@@ -266,6 +269,10 @@ impl Media {
     pub(crate) fn abandon(&mut self, block: BlockId) {
         let superblock = self.pool.superblocks.of(block);
         if let Some(slot) = self.frontiers.iter().position(|open| open.block == superblock) {
+            if self.list_pages > 0 {
+                self.list_abandoned(slot);
+                return self.close_if_written(block);
+            }
             self.close_stripe(slot);
             self.pool.fill_up(superblock, self.frontiers[slot].next_page);
             self.skipped_pages[slot].clear();

@@ -13,6 +13,7 @@
 //! - `source.rs`: where the data of a page is.
 //! - `pins.rs`: blocks that may not be erased yet.
 //! - `parity.rs`: stripes.
+//! - `summary/`: lists of owners, where there are no OOB areas.
 
 mod addresses;
 mod frontier;
@@ -25,6 +26,7 @@ mod program;
 mod read;
 mod source;
 mod space;
+mod summary;
 
 use std::collections::VecDeque;
 
@@ -37,18 +39,20 @@ use self::metadata::MetadataInFlight;
 use self::pacing::HostPace;
 use self::program::{NO_ROW, Row};
 use self::read::MultiSource;
+use self::summary::Summary;
 use crate::block_pool::{BlockKind, BlockPool};
 use crate::event_queue::EventQueue;
 use crate::processor::Processor;
 use crate::superblocks::Role;
 use crate::wakes::Wakes;
-use crate::{DriveConfig, Options, Parity};
+use crate::{DriveConfig, Options, Owners, Parity};
 
 pub(crate) use frontier::Frontier;
 pub(crate) use metadata::MetadataToken;
 pub(crate) use parity::replace_sector_data;
 pub(crate) use program::{FailedProgram, Programming};
 pub(crate) use source::{Location, Source};
+pub(crate) use summary::{List, Promised, summary_bytes};
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +82,10 @@ pub(crate) struct Media {
     pages_per_block: u32,
     pages_per_superblock: u32,
     data_pages_per_superblock: u32,
+    /// Pages of each block that are kept for a list of owners.
+    list_pages: u32,
+    /// Programs of a block have nothing to do with others: there are no rows, no stripes and no lists.
+    stands_alone: bool,
     by_pages_per_block: Divider,
     by_units_per_page: Divider,
     /// Superblocks of each group that only relocation may open.
@@ -125,6 +133,8 @@ pub(crate) struct Media {
     pub(crate) log_waits: bool,
     /// The controller's processor and DRAM, where these take time.
     pub(crate) processor: Option<Box<Processor>>,
+    /// Where lists name the owners of units.
+    summary: Option<Box<Summary>>,
 }
 
 impl Media {
@@ -184,6 +194,8 @@ impl Media {
         let rows = if pool.superblocks.together() > 1 { frontiers as usize } else { 0 };
         let pages_per_superblock = geometry.pages_per_block * pool.superblocks.width();
         let host_pace = HostPace::new(config, pool.groups());
+        let list_pages = config.list_pages();
+        let summary = (config.ftl.owners == Owners::Summary).then(|| Box::new(Summary::new(geometry.blocks())));
         Media {
             flash,
             now: Nanos::ZERO,
@@ -195,8 +207,10 @@ impl Media {
             by_units_per_page: Divider::new(geometry.page_bytes / config.ftl.mapping_unit),
             gc_reserve: config.gc_reserve(),
             pages_per_superblock,
-            data_pages_per_superblock: geometry.pages_per_block
+            data_pages_per_superblock: (geometry.pages_per_block - list_pages)
                 * (pool.superblocks.width() - pool.superblocks.parity()),
+            list_pages,
+            stands_alone: pool.superblocks.width() == 1 && summary.is_none(),
             deferred_programs: vec![Vec::new(); if pool.superblocks.parity() > 0 { frontiers as usize } else { 0 }],
             rebuilt_pages: 0,
             reread: Vec::new(),
@@ -221,6 +235,7 @@ impl Media {
             wakes: Wakes::default(),
             log_waits: false,
             processor,
+            summary,
         }
     }
 }

@@ -62,7 +62,7 @@ impl Media {
         }
         let (width, stripe) = (self.pool.superblocks.width(), self.stripe_width());
         if width == stripe {
-            return self.pages_per_superblock - open.next_page;
+            return self.data_pages_per_superblock.saturating_sub(open.next_page);
         }
         let gaps = &self.skipped_pages[slot];
         let next = open.next_page + gaps.len() as u32;
@@ -235,7 +235,9 @@ impl Media {
     /// What a unit in flight was to hold is lost; the parity that waits for it takes up what is there instead.
     pub(crate) fn lose(&mut self, unit: UnitId) {
         self.flash.lose(unit);
-        self.rebind_parity(self.place_of(unit));
+        let place = self.place_of(unit);
+        self.relist(place);
+        self.rebind_parity(place);
     }
 
     fn rebind_parity(&mut self, place: Place) {

@@ -89,7 +89,10 @@ impl Media {
             if failed {
                 self.program_failed_now(place, write.cause, write.owner, write.pins);
             }
-            self.stripe_goes_on(place, write.frontier, NONE);
+            if !self.stands_alone {
+                self.stripe_goes_on(place, write.frontier, NONE);
+                self.list_goes_on(place, &write);
+            }
             return NONE;
         }
         if write.cause == Cause::Metadata {
@@ -101,8 +104,7 @@ impl Media {
         let page_bytes = self.unit_bytes * self.units_per_page;
         let pins = if seeded(Bug::EraseDoesNotWait) { &[] } else { write.pins };
         let pin = pins.first().copied().unwrap_or(BlockId::NONE);
-        // Where every block stands alone there are neither rows nor stripes.
-        let alone = self.pool.superblocks.width() == 1;
+        let alone = self.stands_alone;
         let leader = if alone { NONE } else { self.row_leader(place, &write) };
         let waits_for = if leader == NONE { write.after.len() as u16 } else { 1 };
         self.look_up(lpns.len() as u32);
@@ -138,6 +140,7 @@ impl Media {
         if !alone {
             self.join_row(place, &write, leader, op);
             self.stripe_goes_on(place, write.frontier, op);
+            self.list_goes_on(place, &write);
         }
         op
     }
@@ -150,6 +153,9 @@ impl Media {
         let pins = if seeded(Bug::EraseDoesNotWait) { &[] } else { pins };
         for block in pins.iter().chain(&[place.block]) {
             self.pool.pin(*block);
+        }
+        if !matches!(owner, Waiter::List(_)) {
+            self.page_failed(place);
         }
         let metadata = (cause == Cause::Metadata).then(|| self.metadata.begin());
         self.wakes.failed.push(FailedProgram { place, cause, owner, pins: pins.to_vec(), metadata });

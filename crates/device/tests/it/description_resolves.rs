@@ -5,12 +5,12 @@ use ssdlab_base::Nanos;
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{
     Allocation, Answers, BufferConfig, ControllerConfig, Description, Destage, DestageConfig, Drive, DriveConfig,
-    FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig,
+    FtlConfig, GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Owners, Pacing, Parity, PlacementConfig,
     ReadUnwritten, Settings, Superblock,
 };
 use ssdlab_flash::{
-    BlockId, Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, ScriptedFault,
-    Timing,
+    BlockId, Contents, FaultKind, Faults, FlashConfig, Geometry, Latency, MultiPlane, OobUse, SchedulerKind,
+    ScriptedFault, Timing,
 };
 
 /// The example of the design.
@@ -86,6 +86,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             erase_suspend: false,
             suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         user_bytes: (256_u64 << 30) * 100 / 107 / 4096 * 4096,
@@ -116,6 +117,7 @@ fn the_design_s_example_resolves_with_every_default_as_documented() {
             allocation: Allocation::RoundRobin(CWDP),
             separate_gc_frontier: true,
             streams: 1,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),
@@ -325,6 +327,7 @@ fn flash() -> impl Strategy<Value = FlashConfig> {
                 erase_suspend: flags[3],
                 suspend_limit: 16,
                 scheduler,
+                oob: OobUse::Free,
                 faults: Faults {
                     program_failure: faults.0,
                     erase_failure: faults.1,
@@ -423,6 +426,7 @@ fn drive() -> impl Strategy<Value = DriveConfig> {
                     allocation: ftl.0,
                     separate_gc_frontier: ftl.1,
                     streams: ftl.2,
+                    owners: Owners::Oob,
                     superblock,
                     parity,
                     own: Settings::default(),

@@ -32,6 +32,7 @@ mod placement;
 mod scheduling;
 mod segments;
 mod shrd;
+mod summaries;
 mod superblocks;
 mod theory;
 mod throughput;

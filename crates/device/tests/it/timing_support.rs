@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{
     Allocation, Answers, BufferConfig, Completion, ControllerConfig, DestageConfig, Drive, DriveConfig, FtlConfig,
-    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings,
-    Superblock,
+    GcConfig, InterfaceConfig, InterfaceKind, Level, Options, Owners, Pacing, Parity, PlacementConfig, ReadUnwritten,
+    Settings, Superblock,
 };
 use ssdlab_flash::{
-    Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, SchedulerKind, Span, Timing,
+    Contents, Faults, FlashConfig, Geometry, Latency, MultiPlane, Observer, OobUse, SchedulerKind, Span, Timing,
 };
 
 /// Array read.
@@ -91,6 +91,7 @@ pub(crate) fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             erase_suspend: false,
             suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         user_bytes: geometry.bytes() / 2,
@@ -121,6 +122,7 @@ pub(crate) fn drive(channels: u32, ways: u32, planes: u32) -> DriveConfig {
             allocation: Allocation::RoundRobin([Level::Channel, Level::Way, Level::Die, Level::Plane]),
             separate_gc_frontier: true,
             streams: 1,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),

@@ -295,6 +295,12 @@ impl Flash {
         self.oob.forget_owners(&self.blocks);
     }
 
+    /// Forgets all of the OOB areas: owners, numbers, and marks of lost data. For a drive that keeps them in its pages, and has
+    /// in the arrays its own copy alone. Words of metadata units stay: they are what pages hold.
+    pub fn clear_oob(&mut self) {
+        self.oob.clear();
+    }
+
     /// Marks a block bad for good.
     pub fn retire(&mut self, block: BlockId) {
         self.blocks.retire(block);

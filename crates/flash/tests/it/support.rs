@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use ssdlab_base::Nanos;
 use ssdlab_flash::{
     BlockId, Cause, Class, Contents, DieId, Done, Faults, Flash, FlashConfig, Geometry, Latency, MultiPlane, Observer,
-    OpId, OpKind, Ppn, Resource, SchedulerKind, Span, Submit, Timing,
+    OobUse, OpId, OpKind, Ppn, Resource, SchedulerKind, Span, Submit, Timing,
 };
 
 /// Array read.
@@ -70,6 +70,7 @@ pub(crate) fn chips(channels: u32, ways: u32, planes: u32) -> FlashConfig {
         erase_suspend: false,
         suspend_limit: 16,
         scheduler: SchedulerKind::Fifo,
+        oob: OobUse::Free,
         faults: Faults::default(),
     }
 }

@@ -3,7 +3,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, DriveError, Options, Parity};
+use ssdlab_device::{Drive, DriveConfig, DriveError, Options, Owners, Parity};
 use ssdlab_flash::{BlockId, Contents, FaultKind, Faults, ScriptedFault};
 
 use super::SingleDrive;
@@ -28,6 +28,8 @@ pub struct Scope {
     pub designs: Vec<String>,
     /// Buffer policies, likewise.
     pub buffers: Vec<String>,
+    /// What says who owns the units of drawn drives; else it is drawn.
+    pub owners: Option<Owners>,
     /// Commands of a case.
     pub commands: u64,
 }
@@ -36,7 +38,7 @@ impl Scope {
     /// Small drives of every registered design and buffer.
     pub fn everything(commands: u64) -> Scope {
         let all = |kind| configs::names(kind).into_iter().map(str::to_string).collect();
-        Scope { drive: None, designs: all("ftl.design"), buffers: all("buffer.policy"), commands }
+        Scope { drive: None, designs: all("ftl.design"), buffers: all("buffer.policy"), owners: None, commands }
     }
 }
 
@@ -64,6 +66,11 @@ const TRIES: u32 = 20_000;
 const TRIES_OF_OWN: u32 = 1000;
 
 impl Scope {
+    /// Small drives that list owners in place of OOB areas, with every buffer.
+    pub fn with_lists(commands: u64) -> Scope {
+        Scope { designs: vec!["page".to_string()], owners: Some(Owners::Summary), ..Scope::everything(commands) }
+    }
+
     /// Looks whether a drive of one's own is accepted, with each design and buffer where some are named.
     ///
     /// # Errors
@@ -116,7 +123,8 @@ impl Draw for Scope {
                 Some(drive) => drive.clone(),
                 None => small_drive(&mut rng),
             };
-            let config = finish_drive(config, design, buffer, &mut rng, self.drive.is_none()).ok_or(None)?;
+            let owners = self.owners.filter(|_| self.drive.is_none());
+            let config = finish_drive(config, design, buffer, owners, &mut rng, self.drive.is_none()).ok_or(None)?;
             // The next draw has other faults.
             Drive::new(&config, Options { seed, contents: Contents::Nothing }).map_err(|why| Some(why.to_string()))?;
             let steps = steps(&mut rng, &config, self.commands);
@@ -143,15 +151,20 @@ fn finish_drive(
     mut config: DriveConfig,
     design: Option<String>,
     buffer: Option<String>,
+    owners: Option<Owners>,
     rng: &mut Rng,
     drawn: bool,
 ) -> Option<DriveConfig> {
     if let Some(design) = design.filter(|design| *design != config.ftl.design) {
         if drawn {
             ssdlab_device::draw_design(&mut config, &design, rng);
+            ssdlab_device::draw_owners(&mut config);
         } else {
             config.ftl.design = design;
         }
+    }
+    if let Some(owners) = owners {
+        ssdlab_device::set_owners(&mut config, owners);
     }
     config.buffer.policy = buffer.unwrap_or(config.buffer.policy);
     let faulty = rng.random_bool(0.4);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::DriveConfig;
+use ssdlab_device::{DriveConfig, Owners};
 
 use super::SingleDrive;
 use crate::campaign::{Ended, Failed, Outcome, in_order, run_failing};
@@ -48,7 +48,7 @@ pub fn alphabet() -> [Request; 7] {
 }
 
 impl Exhaustive {
-    /// One drive for each design, buffer and mapping unit.
+    /// One drive for each design, buffer and mapping unit, and another one with lists of owners.
     fn drives(&self) -> Vec<DriveConfig> {
         let mut drives = Vec::new();
         for design in &self.designs {
@@ -63,6 +63,12 @@ impl Exhaustive {
                     config.flash.geometry.planes_per_die = if unit == 512 { 2 } else { 1 };
                     ssdlab_device::handful_for_design(&mut config, unit == 1024);
                     drives.extend(describable(&config));
+                    // Without OOB areas, where the design takes that.
+                    ssdlab_device::set_owners(&mut config, Owners::Summary);
+                    if config.ftl.owners == Owners::Summary {
+                        config.flash.geometry.pages_per_block = if unit == 1024 { 3 } else { 4 };
+                        drives.extend(describable(&config));
+                    }
                 }
             }
         }

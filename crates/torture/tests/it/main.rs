@@ -21,3 +21,4 @@ mod seeded_layers;
 mod segments;
 mod shrd;
 mod stacks;
+mod summaries;

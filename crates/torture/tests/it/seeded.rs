@@ -13,7 +13,7 @@ use ssdlab_torture::{Case, Draw, Finding, Scope, Totals, draw, run, shrink};
 use crate::page;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 62] = [
+const ALLOWED: [(Bug, u64); 74] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -76,6 +76,18 @@ const ALLOWED: [(Bug, u64); 62] = [
     (Bug::BufferedCopyForgotten, 1000),
     (Bug::RemapBeforeData, 4000),
     (Bug::LogNotWrittenThrough, 1000),
+    (Bug::EraseBeforeList, 100),
+    (Bug::FlushBeforeLists, 100),
+    (Bug::FuaBeforeList, 100),
+    (Bug::FailedPageListed, 4000),
+    (Bug::FailureNotRelisted, 1000),
+    (Bug::LostMarkNotListed, 1000),
+    (Bug::FailedListTrusted, 100),
+    (Bug::ReplacedBeforeList, 400),
+    (Bug::TrimRecordNotListed, 1000),
+    (Bug::RevivalBeforeList, 1000),
+    (Bug::UnlistedPagesTaken, 100),
+    (Bug::OlderListTaken, 100),
 ];
 
 /// Found where reads fail far more often than they are drawn to: several pages of one stripe have to be lost.
@@ -98,6 +110,22 @@ const OF_A_LOG: [Bug; 9] = [
     Bug::LogNotWrittenThrough,
 ];
 
+/// Bugs of drives that list owners in place of OOB areas: found on such drives.
+const OF_LISTS: [Bug; 12] = [
+    Bug::EraseBeforeList,
+    Bug::FlushBeforeLists,
+    Bug::FuaBeforeList,
+    Bug::FailedPageListed,
+    Bug::FailureNotRelisted,
+    Bug::LostMarkNotListed,
+    Bug::FailedListTrusted,
+    Bug::ReplacedBeforeList,
+    Bug::TrimRecordNotListed,
+    Bug::RevivalBeforeList,
+    Bug::UnlistedPagesTaken,
+    Bug::OlderListTaken,
+];
+
 /// Bugs of drives with append-only segments: found by a host that appends.
 const OF_SEGMENTS: [Bug; 7] = [
     Bug::ReplacedBlockNotPinned,
@@ -117,6 +145,7 @@ fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     match bug {
         bug if OF_A_SET.contains(&bug) => hunt_in(bug, seeds, &TagScope { commands: COMMANDS }),
         bug if OF_A_LOG.contains(&bug) => hunt_in(bug, seeds, &LogScope),
+        bug if OF_LISTS.contains(&bug) => hunt_in(bug, seeds, &Scope::with_lists(COMMANDS)),
         bug if OF_SEGMENTS.contains(&bug) => hunt_in(bug, seeds, &SegmentScope),
         bug => hunt_in(bug, seeds, &Scope::everything(COMMANDS)),
     }

@@ -2,7 +2,7 @@
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::presets::PRESETS;
-use ssdlab_flash::{FaultKind, MultiPlane};
+use ssdlab_flash::{FaultKind, MultiPlane, OobUse};
 
 use super::{LONGEST_OPERATION, LONGEST_WAIT, SLOWEST_LINK};
 use crate::description::key::{Default, Key, Kind, Words, words};
@@ -17,6 +17,10 @@ const PAGE: &str = "the data bytes of a page, such as \"4k\" or \"16k\"";
 impl Words for MultiPlane {
     const WORDS: &'static [(&'static str, MultiPlane)] =
         &[("off", MultiPlane::Off), ("same-offset", MultiPlane::SameOffset), ("relaxed", MultiPlane::Relaxed)];
+}
+
+impl Words for OobUse {
+    const WORDS: &'static [(&'static str, OobUse)] = &[("free", OobUse::Free), ("ecc", OobUse::Ecc)];
 }
 
 impl Words for FaultKind {
@@ -83,6 +87,13 @@ pub(in crate::description) const FLASH: &[Key] = &[
         Default::Means("`page_size` / 32"),
         "Out-of-band bytes of a page, at most a page. The default follows Table I of the write amplification paper: \
          128 bytes for a 4 KiB page.",
+    ),
+    Key::new(
+        "oob",
+        Kind::Word(words::<OobUse>),
+        Default::word("free"),
+        "Who has the OOB areas. `\"free\"`: the firmware, beside the error-correcting code. `\"ecc\"`: the code alone; a design that \
+         keeps metadata there is refused (`ftl.owners = \"summary\"` helps).",
     ),
     Key::new(
         "cell",

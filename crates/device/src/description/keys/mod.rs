@@ -6,7 +6,7 @@ use ssdlab_base::Nanos;
 
 use super::key::{Default, Family, Key, Kind, Words, words};
 use crate::registry::names;
-use crate::{Answers, Destage, InterfaceKind, Pacing, Parity, ReadUnwritten, Reads, Superblock};
+use crate::{Answers, Destage, InterfaceKind, Owners, Pacing, Parity, ReadUnwritten, Reads, Superblock};
 
 /// The longest time of one flash operation or transfer; longer ones are a slip, and sums of them stay in 64 bits.
 const LONGEST_OPERATION: Nanos = Nanos(60_000_000_000);
@@ -60,6 +60,10 @@ impl Words for Superblock {
 impl Words for Parity {
     const WORDS: &'static [(&'static str, Parity)] =
         &[("none", Parity::None), ("page", Parity::Page), ("die", Parity::Die)];
+}
+
+impl Words for Owners {
+    const WORDS: &'static [(&'static str, Owners)] = &[("oob", Owners::Oob), ("summary", Owners::Summary)];
 }
 
 impl Words for Pacing {
@@ -349,6 +353,14 @@ pub(in crate::description) const FTL: &[Key] = &[
         Kind::Count { unit: "streams", least: 1, most: MOST_STREAMS },
         Default::number(1),
         "Host write streams, each with its own open block: 1 to 256.",
+    ),
+    Key::new(
+        "owners",
+        Kind::Word(words::<Owners>),
+        Default::word("oob"),
+        "What on flash says which logical units are in a page. `\"oob\"`: the page's OOB area. `\"summary\"`, for the design \
+         `page`: a list in the last page of each block, and early lists of open blocks for flushes and FUA writes \
+         ([model/summaries.md](model/summaries.md)). Excludes superblocks and `gc.pacing`; a list must fit into a page.",
     ),
 ];
 

@@ -57,7 +57,7 @@ pub(super) const DESIGN: Design = Design {
     name: "page",
     summary: "full page mapping in RAM, mapping unit of at most a page",
     keys: &[],
-    make: Make::of(|config| Box::new(PageFtl::new(config)), PageFtl::simulator_bytes),
+    make: Make { lists_owners: true, ..Make::of(|config| Box::new(PageFtl::new(config)), PageFtl::simulator_bytes) },
 };
 
 impl PageFtl {
@@ -403,6 +403,10 @@ impl Ftl for PageFtl {
         ]
     }
 
+    fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {
+        media.list_work()
+    }
+
     fn memory(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("mapping_bytes", self.map.bytes()),
@@ -414,10 +418,18 @@ impl Ftl for PageFtl {
     fn design(&self, media: &Media) -> Vec<(String, f64)> {
         // Each partial page that holds something is completed by one read.
         let reads = media.flash.counts().get(OpKind::Read, Cause::ReadModifyWrite);
-        vec![
+        let mut metrics = vec![
             ("partial_page_writes".to_string(), self.partial_page_writes as f64),
             ("additional_reads".to_string(), reads as f64),
-        ]
+        ];
+        if let Some(lists) = media.list_counters() {
+            metrics.extend([
+                ("lists".to_string(), lists.full as f64),
+                ("early_lists".to_string(), lists.early as f64),
+                ("lists_read".to_string(), lists.read as f64),
+            ]);
+        }
+        metrics
     }
 
     fn reset_counters(&mut self) {

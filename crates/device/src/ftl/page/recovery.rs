@@ -1,5 +1,5 @@
-//! Recovery after power loss, from OOB areas alone: `oob_recovery.rs` finds the newest copies, what follows from them is counted
-//! here.
+//! Recovery after power loss, from OOB areas or from lists of owners alone: `oob_recovery.rs` finds the newest copies, what follows
+//! from them is counted here.
 
 use ssdlab_flash::{Lpn, UnitId};
 
@@ -26,7 +26,11 @@ impl PageFtl {
         self.valid.as_mut_slice().fill(0);
         self.trims.clear();
         self.mapped_units = 0;
-        self.find_units(media, reads);
+        if media.lists_owners() {
+            self.find_listed_units(media, reads);
+        } else {
+            self.find_units(media, reads);
+        }
         for lpn in Lpn::each(Lpn(0)..Lpn(self.map.len() as u32)) {
             let unit = self.map.get(lpn.index());
             if unit != UNMAPPED {

@@ -44,6 +44,7 @@ impl PageFtl {
         // In time the order of operations is that of runs whether contents are kept or not: a verified or served drive
         // takes as long as a plain one.
         let as_runs = if media.flash.timed() { media.flash.moves_alike() } else { media.flash.is_plain() };
+        let as_runs = as_runs && !media.lists_owners();
         let alone = media.pool.superblocks.width() == 1;
         if self.units_per_page == 1 && !self.copyback && as_runs && alone {
             return self.relocate_pages(media, victim, cursor, limit, cause, owner);
@@ -201,6 +202,9 @@ impl PageFtl {
             if copyback { (OpKind::Copyback, media.page_of(sources[0])) } else { (OpKind::Program, Ppn::NONE) };
         let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
         media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
+        if media.lists_owners() && !sources.iter().all(|source| media.is_durable(media.page_of(*source))) {
+            media.is_only_copy(place);
+        }
     }
 
     /// What a unit holds goes with it: sector data, metadata records, and the mark of lost data.

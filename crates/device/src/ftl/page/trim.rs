@@ -7,6 +7,7 @@ use crate::ftl::durable_trims::DurableTrims;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{NoSpace, TrimTarget, UnitWrite};
 use crate::media::{Frontier, Media};
+use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 
 impl DurableTrims for PageFtl {
@@ -24,7 +25,8 @@ impl DurableTrims for PageFtl {
 
     fn is_settled(&self, media: &Media, lpn: Lpn) -> bool {
         let unit = self.map.get(lpn.index());
-        unit == UNMAPPED || media.is_on_flash(media.page_of(unit))
+        let page = || media.page_of(unit);
+        unit == UNMAPPED || media.is_durable(page()) || seeded(Bug::RevivalBeforeList) && media.is_on_flash(page())
     }
 
     fn unmap(&mut self, media: &mut Media, lpn: Lpn) {

@@ -6,9 +6,10 @@ use rand::{Rng as _, RngExt as _};
 use ssdlab_base::{Nanos, Op, Request, Rng, rng};
 use ssdlab_device::{
     Allocation, Answers, BufferConfig, ControllerConfig, DestageConfig, DriveConfig, FtlConfig, GcConfig,
-    InterfaceConfig, InterfaceKind, Level, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings, Superblock,
+    InterfaceConfig, InterfaceKind, Level, Owners, Pacing, Parity, PlacementConfig, ReadUnwritten, Settings,
+    Superblock,
 };
-use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, SchedulerKind, Timing};
+use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, OobUse, SchedulerKind, Timing};
 use ssdlab_lab::{Asked, Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, RunResult, WorkloadSource};
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
@@ -50,6 +51,7 @@ pub(crate) fn drive(name: &str) -> DriveConfig {
             erase_suspend: false,
             suspend_limit: 16,
             scheduler: SchedulerKind::Fifo,
+            oob: OobUse::Free,
             faults: Faults::default(),
         },
         interface: InterfaceConfig {
@@ -79,6 +81,7 @@ pub(crate) fn drive(name: &str) -> DriveConfig {
             allocation: Allocation::RoundRobin([Level::Channel, Level::Way, Level::Die, Level::Plane]),
             separate_gc_frontier: true,
             streams: 1,
+            owners: Owners::Oob,
             superblock: Superblock::None,
             parity: Parity::None,
             own: Settings::default(),

@@ -1,0 +1,50 @@
+//! What several figures need: the board, and columns that are read from a run.
+
+use crate::frame::{Column, Measured, Reading};
+
+/// The board of Table 1.
+pub(super) const BOARD: &str = "256 GB";
+
+/// Bytes of a MB: the paper's arithmetic is that of powers of two (132 requests of 512 KB are 66 of its MB).
+pub(super) const MB: f64 = 1_048_576.0;
+
+/// What the host's programs have done in a second.
+pub(super) const IOPS: Column<Reading> = ("IOPS", "", |run| run.number("throughput.iops"));
+
+/// Bytes of a second.
+pub(super) const THROUGHPUT: Column<Reading> = ("throughput", "MB/s", |run| {
+    Some((run.number("throughput.read_bytes_per_s")? + run.number("throughput.write_bytes_per_s")?) / MB)
+});
+
+/// Writes that reached the drive, and their bytes: what the lowest layer has sent.
+fn sent(run: &Measured) -> Option<(f64, f64)> {
+    let last = run.length("host_layers").checked_sub(1)?;
+    let of = |what: &str| run.number(&format!("host_layers.{last}.sent.{what}.1"));
+    Some((of("requests").filter(|&requests| requests > 0.0)?, of("bytes")?))
+}
+
+/// Sectors of 512 bytes of a write that reaches the drive.
+pub(super) const SECTORS: Column<Reading> =
+    ("sectors/request", "", |run| sent(run).map(|(requests, bytes)| bytes / requests / 512.0));
+
+/// Pages that were programmed with a part of the data old, by the writes that reached the drive.
+pub(super) const PARTIAL: Column<Reading> = ("partial pages/request", "", |run| {
+    sent(run).and_then(|(requests, _)| run.number("design.partial_page_writes").map(|pages| pages / requests))
+});
+
+/// Pages that were read to fill up a write, by the writes that reached the drive.
+pub(super) const FILLED_UP: Column<Reading> = ("pages read/request", "", |run| {
+    sent(run).and_then(|(requests, _)| run.number("flash.reads.by_cause.rmw").map(|pages| pages / requests))
+});
+
+/// Pages that were programmed, by the pages that the host wrote.
+pub(super) const WRITE_AMPLIFICATION: Column<Reading> =
+    ("write amplification", "", |run| run.number("write_amplification.total"));
+
+/// The share of time in which a bank works, on average.
+pub(super) const BUSY_BANKS: Column<Reading> =
+    ("busy banks", "%", |run| run.mean("utilization.dies").map(|share| 100.0 * share));
+
+/// The share of time in which a channel moves data, on average.
+pub(super) const BUSY_CHANNELS: Column<Reading> =
+    ("busy channels", "%", |run| run.mean("utilization.channels").map(|share| 100.0 * share));

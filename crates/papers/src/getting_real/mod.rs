@@ -1,0 +1,24 @@
+//! Getting Real (`papers/getting-real`): the OpenSSD board and the Linux I/O path above it.
+//!
+//! One file a figure; `common.rs` has what several need.
+
+mod common;
+mod figure03;
+mod figure04;
+mod sweeps;
+mod table01;
+mod table02;
+
+use crate::frame::{Paper, text, texts};
+
+/// The paper.
+pub(super) static PAPER: Paper = Paper {
+    name: "getting-real",
+    title: "Getting Real: Lessons in Transitioning Research Simulations into Hardware Systems",
+    experiment: text!("papers/getting-real/experiment.toml"),
+    devices: texts!("devices/" ".toml": "jasmine-256g" "jasmine-128g" "jasmine-64g" "jasmine-8g"),
+    files: texts!("papers/getting-real/" "": "buffered.toml" "direct.toml" "merge-32k.toml" "read-ahead.toml"),
+    drives_are: "board",
+    published: texts!("papers/getting-real/published/" "": "table01.csv" "table02.csv" "figure03.csv" "figure04.csv"),
+    figures: &[&table01::FIGURE, &table02::FIGURE, &figure03::FIGURE, &figure04::FIGURE, &sweeps::FIGURE],
+};
