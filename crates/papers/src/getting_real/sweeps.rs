@@ -5,7 +5,12 @@ use crate::frame::{Column, Content, Figure, Input, Label, PaperContext, Preparat
 
 const COLUMNS: [Column<Reading>; 5] = [IOPS, THROUGHPUT, WRITE_AMPLIFICATION, BUSY_BANKS, BUSY_CHANNELS];
 
-const BOARDS: [&str; 3] = ["64 GB", "128 GB", BOARD];
+/// Boards, and the blocks of a bank of theirs that make 16 GB: what a map of 4 KB units in their DRAM is for.
+const BOARDS: [(&str, (&str, &str)); 3] = [
+    ("64 GB", ("16 GB in use", "flash.blocks_per_plane=512")),
+    ("128 GB", ("16 GB in use", "flash.blocks_per_plane=256")),
+    (BOARD, ("16 GB in use", "flash.blocks_per_plane=128")),
+];
 
 /// Parts of the new firmware, each alone, by their variants.
 const PARTS: [&str; 4] = ["baseline, direct", "4 KB map, direct", "merge buffer, direct", "new, direct"];
@@ -34,9 +39,10 @@ fn rows(context: &PaperContext) -> Vec<Row> {
         let name = set.map_or(variant.to_string(), |(name, _)| format!("{variant}, {name}"));
         rows.push(Label::of(input, board, name).row(&run, &COLUMNS));
     };
-    for board in BOARDS {
+    for (board, in_use) in BOARDS {
         for input in context.inputs("deep writes").chain(context.inputs("deep reads")) {
             row(board, PARTS[0], input, None);
+            row(board, PARTS[3], input, Some(in_use));
         }
     }
     for input in context.inputs("deep writes").chain(context.inputs("deep reads")) {

@@ -22,7 +22,10 @@ pub(super) static FIGURE: Figure = Figure {
             paper's bandwidths show. Its sectors a request are those of writes that passed a page cache: of 4 KB written at random with a share d \
             of the blocks dirty, those at write-back are 1/(1-d) blocks long on average, and 20 % of 3 GB give 8.6 sectors. Direct writes are beside \
             them. MB are of 2^20 bytes.",
-    differs: "",
+    differs: "The channels of this board carry 254 MB/s, where the paper's board peaks at 90. Requests that passed the page cache come in \
+              the order of addresses and go to the banks in turn: large ones meet no busy bank, as they do at random (direct writes of 32 \
+              KB with 32 in flight: 3,113 a second for 2,912). With 4 KB the volume decides: 2 GB in place of 8 give 2,546 a second. Our \
+              largest request has 1,024 sectors; the paper's kernel stopped at some 256.",
     series: &names(&COLUMNS),
     content: Content::Runs { rows, panels },
 };
