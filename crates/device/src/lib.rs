@@ -45,8 +45,8 @@ pub use drive::{
     CommandCount, Data, Drive, DriveError, Left, OnImageError, Options, Payload, Recovered, Recovery, sector_stamp,
 };
 pub use ftl::{
-    design_commands, design_with, draw_design, draw_owners, draw_user_units, draw_zone_limits, drawn_designs,
-    handful_for_design, has_own_campaign, partial_write_cost, set_owners,
+    design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,
+    drawn_designs, handful_for_design, has_own_campaign, partial_write_cost, set_owners,
 };
 pub use gc::victim::{BROKEN_CONTRACT, VictimPolicy};
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};

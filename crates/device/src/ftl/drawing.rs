@@ -47,6 +47,11 @@ pub fn drawn_designs() -> (Vec<&'static str>, Vec<(&'static str, u32)>) {
     (even, rows().filter(|(_, one_in)| *one_in > 0).collect())
 }
 
+/// Names of designs that can do with lists of owners in place of OOB areas.
+pub fn designs_with_lists() -> Vec<&'static str> {
+    DESIGNS.iter().filter(|design| design.make.lists_owners).map(|design| design.name).collect()
+}
+
 /// Whether drives of a design take other commands than those that are drawn for all.
 pub fn has_own_campaign(name: &str) -> bool {
     DESIGNS.iter().any(|design| design.name == name && design.make.drawing.own_campaign)

@@ -278,8 +278,16 @@ impl Layer for Ata {
         self.needs_reset = true;
     }
 
-    /// A layer that knows the device's set counts on it that what it has sent ends with the power.
+    /// A layer that knows the device's set counts on it that what it has sent ends with the power. A change that came to its end after its
+    /// timeout, and waits for the reset, may be lost with what was not flushed.
     fn power_lost(&mut self, _: usize, loss: Loss) -> Loss {
+        if loss == Loss::Unflushed {
+            for (slot, status) in &mut self.given_up {
+                if *status == Status::Success && self.io.command(*slot).request.op != Op::Read {
+                    *status = Status::Aborted;
+                }
+            }
+        }
         if self.serves_a_set {
             let waiting = std::mem::take(&mut self.again).into_values().chain(std::mem::take(&mut self.waiting));
             for slot in waiting.collect::<Vec<_>>() {

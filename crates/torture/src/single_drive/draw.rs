@@ -68,7 +68,8 @@ const TRIES_OF_OWN: u32 = 1000;
 impl Scope {
     /// Small drives that list owners in place of OOB areas, with every buffer.
     pub fn with_lists(commands: u64) -> Scope {
-        Scope { designs: vec!["page".to_string()], owners: Some(Owners::Summary), ..Scope::everything(commands) }
+        let designs = ssdlab_device::designs_with_lists().into_iter().map(str::to_string).collect();
+        Scope { designs, owners: Some(Owners::Summary), ..Scope::everything(commands) }
     }
 
     /// Looks whether a drive of one's own is accepted, with each design and buffer where some are named.
