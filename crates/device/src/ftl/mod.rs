@@ -37,8 +37,8 @@ use crate::{Check, DriveConfig, DriveError, MapCacheStats, Status, registry};
 
 pub(crate) use drawing::Drawing;
 pub use drawing::{
-    design_commands, design_with, draw_design, draw_owners, draw_user_units, draw_zone_limits, drawn_designs,
-    handful_for_design, has_own_campaign, partial_write_cost, set_owners,
+    design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,
+    drawn_designs, handful_for_design, has_own_campaign, partial_write_cost, set_owners,
 };
 
 pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
