@@ -303,9 +303,8 @@ impl Oob {
             lpns.len(),
             self.units_per_page
         );
-        // Pages that no list of owners names have the number of their block.
         debug_assert!(
-            page == 0 || sequence >= self.sequence(block, page - 1),
+            page == 0 || sequence > self.sequence(block, page - 1),
             "page {page} of block {block} has number {sequence}, the one before it {}",
             self.sequence(block, page.saturating_sub(1))
         );
