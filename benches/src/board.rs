@@ -2,9 +2,8 @@
 
 use ssdlab_base::{Op, rng};
 use ssdlab_device::{Description, DriveConfig};
-use ssdlab_flash::OpKind;
 
-use crate::{Figure, age, cpu_seconds, drive, measure, random};
+use crate::{Figure, age, drive, measure_operations, random};
 
 /// Requests that are measured.
 const OVERWRITES: u64 = 400_000;
@@ -34,18 +33,12 @@ pub(crate) fn board_figures() -> Vec<Figure> {
         age(&mut drive);
         let pages = drive.user_sectors() / 8;
         let mut overwrites = rng(12, "board");
-        let start = cpu_seconds();
-        let Figure { detail, .. } =
-            measure(name, &mut drive, OVERWRITES, true, |_| random(&mut overwrites, Op::Write, pages));
-        let seconds = cpu_seconds() - start;
-        let flash = drive.counters().flash;
-        let operations: u64 = OpKind::ALL.iter().map(|kind| flash.total(*kind)).sum();
-        let value = operations as f64 / seconds;
-        let detail = match figures.first() {
-            Some(chips) => format!("{:.0} % of the chips'; {detail}", value / chips.value * 100.0),
-            None => detail,
-        };
-        figures.push(Figure { name, value, unit: "operations/s", detail });
+        let mut figure =
+            measure_operations(name, &mut drive, OVERWRITES, |_| random(&mut overwrites, Op::Write, pages));
+        if let Some(chips) = figures.first() {
+            figure.detail = format!("{:.0} % of the chips'; {}", figure.value / chips.value * 100.0, figure.detail);
+        }
+        figures.push(figure);
     }
     figures
 }

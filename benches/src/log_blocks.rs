@@ -1,9 +1,8 @@
 //! Designs with log blocks: how many operations of flash they simulate a second.
 
 use ssdlab_base::{Op, rng};
-use ssdlab_flash::OpKind;
 
-use crate::{Figure, closed_loop, config, cpu_seconds, drive, fill, measure, random};
+use crate::{Figure, closed_loop, config, drive, fill, measure_operations, random};
 
 /// Overwrites of a full drive through log blocks.
 pub(crate) fn log_block_figures() -> Vec<Figure> {
@@ -20,13 +19,7 @@ pub(crate) fn log_block_figures() -> Vec<Figure> {
         let pages = drive.user_sectors() / 8;
         let mut overwrites = rng(12, "log blocks");
         closed_loop(&mut drive, 32, before, |_| random(&mut overwrites, Op::Write, pages));
-        let start = cpu_seconds();
-        let Figure { detail, .. } =
-            measure(name, &mut drive, 40_000, true, |_| random(&mut overwrites, Op::Write, pages));
-        let seconds = cpu_seconds() - start;
-        let flash = drive.counters().flash;
-        let operations: u64 = OpKind::ALL.iter().map(|kind| flash.total(*kind)).sum();
-        figures.push(Figure { name, value: operations as f64 / seconds, unit: "operations/s", detail });
+        figures.push(measure_operations(name, &mut drive, 40_000, |_| random(&mut overwrites, Op::Write, pages)));
     }
     figures
 }

@@ -139,6 +139,16 @@ fn measure<D: BlockDevice + Administration + ?Sized>(
     Figure { name, value: count as f64 / seconds, unit: "requests/s", detail }
 }
 
+/// How many operations of flash a drive simulates a second while it is measured.
+fn measure_operations(name: &'static str, drive: &mut Drive, count: u64, next: impl FnMut(u64) -> Request) -> Figure {
+    let start = cpu_seconds();
+    let Figure { detail, .. } = measure(name, drive, count, true, next);
+    let seconds = cpu_seconds() - start;
+    let flash = drive.counters().flash;
+    let operations: u64 = OpKind::ALL.iter().map(|kind| flash.total(*kind)).sum();
+    Figure { name, value: operations as f64 / seconds, unit: "operations/s", detail }
+}
+
 /// Of several rounds the fastest counts.
 fn keep_better(best: &mut Option<Figure>, figure: Figure) {
     if best.as_ref().is_none_or(|best| best.value < figure.value) {

@@ -7,7 +7,7 @@ use ssdlab_base::{Nanos, Op, SECTOR_BYTES};
 
 use ssdlab_flash::OobUse;
 
-use crate::ftl::DESIGNS;
+use crate::ftl::{DESIGNS, Make};
 use crate::media::List;
 use crate::{
     Allocation, Answers, DriveConfig, DriveError, InterfaceKind, OverProvisioning, Owners, Parity, SATA_QUEUE_DEPTH,
@@ -41,14 +41,19 @@ impl DriveConfig {
         if self.gc.free_blocks >= 3 { 2 } else { 1 }
     }
 
+    /// What the design says of itself; `None` of one that is not known.
+    pub(crate) fn make(&self) -> Option<&'static Make> {
+        DESIGNS.iter().find(|design| design.name == self.ftl.design).map(|design| &design.make)
+    }
+
     /// Superblocks of each group that the design sets aside for map pages.
     pub(crate) fn map_blocks(&self) -> u32 {
-        DESIGNS.iter().find(|design| design.name == self.ftl.design).map_or(0, |design| (design.make.map_blocks)(self))
+        self.make().map_or(0, |make| (make.map_blocks)(self))
     }
 
     /// Superblocks of each group that the design sets aside for a log of units whose names are not final.
     pub(crate) fn log_blocks(&self) -> u32 {
-        DESIGNS.iter().find(|design| design.name == self.ftl.design).map_or(0, |design| (design.make.log_blocks)(self))
+        self.make().map_or(0, |make| (make.log_blocks)(self))
     }
 
     /// Whether OOB areas have a second LPN and the number of the host's write for each unit.
@@ -58,10 +63,7 @@ impl DriveConfig {
 
     /// Units behind the user's that the design keeps for commands of its own.
     pub(crate) fn reserved_units(&self) -> u32 {
-        DESIGNS
-            .iter()
-            .find(|design| design.name == self.ftl.design)
-            .map_or(0, |design| (design.make.reserved_units)(self))
+        self.make().map_or(0, |make| (make.reserved_units)(self))
     }
 
     /// Pages of each block that are kept for a list of owners.
@@ -87,8 +89,7 @@ impl DriveConfig {
 
     /// Units of an append-only segment; `None` of a drive without segments.
     pub fn segment_units(&self) -> Option<u32> {
-        let design = DESIGNS.iter().find(|design| design.name == self.ftl.design)?;
-        Some((design.make.segment_units)(self)).filter(|units| *units > 0)
+        Some((self.make()?.segment_units)(self)).filter(|units| *units > 0)
     }
 
     /// Its zones, of a drive whose host sees zones.
@@ -96,8 +97,7 @@ impl DriveConfig {
         if self.below_layers {
             return None;
         }
-        let design = DESIGNS.iter().find(|design| design.name == self.ftl.design)?;
-        (design.make.zones)(self)
+        (self.make()?.zones)(self)
     }
 
     /// Bytes that the host addresses: the user capacity, and of zones also what is between their capacity and their size.
@@ -245,8 +245,8 @@ impl DriveConfig {
                 format!("{high} % over {low} %: at most 100, and low at most high"),
             );
         }
-        if let Some(design) = DESIGNS.iter().find(|design| design.name == self.ftl.design) {
-            (design.make.check)(self)?;
+        if let Some(make) = self.make() {
+            (make.check)(self)?;
         }
         let faults = &self.flash.faults;
         if (faults.program_failure > 0.0 || !faults.script.is_empty()) && self.gc.free_blocks < 3 {
@@ -257,8 +257,7 @@ impl DriveConfig {
 
     /// Refuses a command set that the interface cannot carry: it has too few codes, or no words for answers.
     fn carries_commands(&self) -> Result<(), DriveError> {
-        let design = DESIGNS.iter().find(|design| design.name == self.ftl.design);
-        let Some(set) = design.and_then(|design| design.make.commands) else { return Ok(()) };
+        let Some(set) = self.make().and_then(|make| make.commands) else { return Ok(()) };
         let codes = self.interface.command_codes;
         for (carrier, queue) in [(Op::Read, "reads"), (Op::Write, "writes")] {
             // The first code is block I/O's.
@@ -303,21 +302,21 @@ impl DriveConfig {
 
     /// Refuses a design that needs OOB areas on chips without them, and lists of owners where they cannot be.
     fn check_owners(&self) -> Result<(), DriveError> {
-        let Some(design) = DESIGNS.iter().find(|design| design.name == self.ftl.design) else { return Ok(()) };
+        let (design, Some(make)) = (&self.ftl.design, self.make()) else { return Ok(()) };
         let geometry = &self.flash.geometry;
-        let named = |takes: fn(&crate::ftl::Make) -> bool| {
+        let named = |takes: fn(&Make) -> bool| {
             let names =
                 DESIGNS.iter().filter(|design| takes(&design.make)).map(|design| format!("\"{}\"", design.name));
             names.collect::<Vec<_>>().join(", ")
         };
         if self.ftl.owners == Owners::Oob {
-            if self.flash.oob == OobUse::Ecc && design.make.uses_oob {
+            if self.flash.oob == OobUse::Ecc && make.uses_oob {
                 return refuse(
                     "flash.oob",
                     format!(
                         "\"ecc\", but the design \"{}\" keeps metadata in OOB areas: expected ftl.owners = \"summary\" with a design that \
                          lists owners ({}), a design without metadata there ({}), or flash.oob = \"free\"",
-                        design.name,
+                        design,
                         named(|make| make.lists_owners),
                         named(|make| !make.uses_oob),
                     ),
@@ -325,12 +324,12 @@ impl DriveConfig {
             }
             return Ok(());
         }
-        if !design.make.lists_owners {
+        if !make.lists_owners {
             return refuse(
                 "ftl.owners",
                 format!(
                     "\"summary\", but the design \"{}\" writes no lists of owners: expected \"oob\", or one of the designs {}",
-                    design.name,
+                    design,
                     named(|make| make.lists_owners),
                 ),
             );

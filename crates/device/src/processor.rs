@@ -79,11 +79,11 @@ impl Processor {
 
     /// When `bytes` bytes that are in DRAM from `from` on are copied.
     pub(crate) fn copy(&mut self, from: Nanos, bytes: u64) -> Nanos {
-        if self.config.copy_bandwidth == 0 || bytes == 0 {
+        let time = self.config.copy_time(bytes);
+        if time == Nanos::ZERO {
             return from;
         }
-        let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.config.copy_bandwidth));
-        self.copied = self.copied.max(from) + Nanos(time as u64);
+        self.copied = self.copied.max(from) + time;
         debug_assert!(self.copied > from, "{bytes} bytes are copied in no time at {from}");
         self.copied
     }
@@ -91,12 +91,20 @@ impl Processor {
 
 impl ControllerConfig {
     /// How long the processor works on `count` pieces of `cycles` cycles, rounded up to the nanosecond.
-    pub(crate) fn time_of(&self, cycles: u32, count: u32) -> Nanos {
+    pub fn time_of(&self, cycles: u32, count: u32) -> Nanos {
         if self.clock == 0 {
             return Nanos::ZERO;
         }
         let cycles = u128::from(cycles) * u128::from(count);
         Nanos((cycles * 1_000_000_000).div_ceil(u128::from(self.clock)) as u64)
+    }
+
+    /// How long a copy of `bytes` bytes in DRAM takes, rounded up to the nanosecond.
+    pub fn copy_time(&self, bytes: u64) -> Nanos {
+        match self.copy_bandwidth {
+            0 => Nanos::ZERO,
+            bandwidth => Nanos((u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bandwidth)) as u64),
+        }
     }
 }
 

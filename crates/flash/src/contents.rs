@@ -387,6 +387,11 @@ impl Oob {
         self.lpns.as_mut_slice()[first..first + self.units_per_page as usize].copy_from_slice(lpns);
     }
 
+    /// Whether each of the first pages of a block was programmed behind the one before it, by their numbers.
+    pub fn numbers_ascend(&self, block: BlockId, pages: u32) -> bool {
+        (1..pages).all(|page| self.sequence(block, page) > self.sequence(block, page - 1))
+    }
+
     /// Nothing is known of a block's pages: whatever is written there next has `sequence` or a higher number.
     pub fn restore_block(&mut self, block: BlockId, sequence: u64) {
         self.block_sequence[block.index()] = sequence;

@@ -22,18 +22,15 @@ pub(crate) fn hangs_after(config: &DriveConfig) -> Nanos {
     let cycles = [timing.command, timing.transfer, timing.suspend, timing.resume];
     let arrays = [slowest(&timing.read), slowest(&timing.program), timing.erase.max.0];
     let controller = &config.controller;
-    let per_second = |amount: u64, rate: u64| match rate {
-        0 => 0,
-        rate => amount.saturating_mul(1_000_000_000) / rate,
-    };
+    let cycles_of = |cycles: u32| controller.time_of(cycles, 1).0;
     let worked = [
         controller.command_cycles,
         controller.map_entry_cycles,
         controller.operation_cycles,
         controller.completion_cycles,
     ];
-    let processor = per_second(worked.iter().map(|cycles| u64::from(*cycles)).sum(), controller.clock);
-    let copied = per_second(config.flash.geometry.page_bytes.into(), controller.copy_bandwidth);
+    let processor = worked.into_iter().map(cycles_of).sum();
+    let copied = controller.copy_time(config.flash.geometry.page_bytes.into()).0;
     let of_firmware = [processor, copied];
     let all = overheads.iter().chain(&waits).chain(&cycles).map(|time| time.0).chain(arrays).chain(of_firmware);
     Nanos(AN_HOUR.max(OPERATIONS.saturating_mul(all.sum())))

@@ -23,13 +23,18 @@ impl Drive {
         self.forget_idle_times();
     }
 
+    /// Runs until nothing happens next.
+    pub(super) fn run_out(&mut self) {
+        while let Some(at) = self.next_event() {
+            self.run_until(at);
+        }
+    }
+
     /// Lets what the drive does by itself come to its end; no command may be outstanding.
     pub(super) fn quiesce(&mut self) {
         assert_eq!(self.commands.outstanding, 0, "only an idle drive can be switched, reset or saved");
         self.forget_idle_times();
-        while let Some(at) = self.next_event() {
-            self.run_until(at);
-        }
+        self.run_out();
         if self.gc.is_paced(&self.media) {
             self.end_jobs();
         }

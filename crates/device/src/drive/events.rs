@@ -90,14 +90,11 @@ impl Drive {
             if done.then != NONE {
                 self.media.read_failed(from, done.then);
             }
-            match Waiter::unpack(done.token) {
-                Waiter::Command(command) => self.commands[command].status = Status::UncorrectableRead,
-                Waiter::Versions(slot) => self.version_lost(slot),
-                Waiter::Gathered(slot) => {
-                    let command = self.reads.gathered[slot].command;
-                    self.commands[command].status = Status::UncorrectableRead;
-                }
-                _ => {}
+            let waiter = Waiter::unpack(done.token);
+            if let Some(command) = self.command_that_reads(waiter) {
+                self.commands[command].status = Status::UncorrectableRead;
+            } else if let Waiter::Versions(slot) = waiter {
+                self.version_lost(slot);
             }
         }
         if done.then != NONE && self.media.flash.holds_failed_reads() {

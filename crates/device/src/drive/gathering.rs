@@ -53,17 +53,20 @@ impl Drive {
         let first = page.first_unit(units);
         let is_valid = |unit: &UnitId| {
             let lpn = self.media.flash.oob.lpn(*unit);
-            lpn != Lpn::NONE
-                && u64::from(lpn.0) < self.mapped_units()
-                && self.ftl.find(lpn) == Found::At { unit: *unit }
+            let is_mapped = lpn != Lpn::NONE && lpn.0 < self.config.mapped_units();
+            is_mapped && self.ftl.find(lpn) == Found::At { unit: *unit }
         };
         let valid = UnitId::each(first..first + units).filter(is_valid).count();
         valid as u64 * 100 >= u64::from(self.config.controller.gather_percent) * u64::from(units)
     }
 
-    /// Units that the map has entries for.
-    fn mapped_units(&self) -> u64 {
-        u64::from(self.config.mapped_units())
+    /// The command that waits for a read, by itself or by way of the read buffer.
+    pub(super) fn command_that_reads(&self, waiter: Waiter) -> Option<u32> {
+        match waiter {
+            Waiter::Command(command) => Some(command),
+            Waiter::Gathered(slot) => Some(self.reads.gathered[slot].command),
+            _ => None,
+        }
     }
 
     /// Who waits for the read of `sectors` sectors of a page: the command itself, or what copies them from the read buffer.
@@ -94,7 +97,7 @@ impl Drive {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gathered {
     /// The command that waits for it.
-    pub(super) command: u32,
+    command: u32,
     /// What it wants.
     sectors: u32,
 }

@@ -61,9 +61,7 @@ impl Drive {
     pub(super) fn list_all(&mut self) {
         while self.media.list_all() {
             if self.media.flash.timed() {
-                while let Some(at) = self.next_event() {
-                    self.run_until(at);
-                }
+                self.run_out();
             } else {
                 self.work_untimed();
             }

@@ -11,7 +11,7 @@ use crate::media::Media;
 use crate::recovery_reads::RecoveryReads;
 use crate::registry::pick;
 use crate::seeded::{Bug, seeded};
-use crate::{Completion, DriveConfig, Status};
+use crate::{Completion, DriveConfig, Owners, Status};
 
 /// What a recovery cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,6 +175,15 @@ impl Drive {
         config.validate()?;
         let fresh = image.is_fresh();
         let flash = Flash::on_image(&config.flash, options.seed, config.timed, image)?;
+        // Where lists name the owners, the firmware does not know after a power cut which numbers pages have that no list names, and
+        // gives them again.
+        debug_assert!(
+            config.ftl.owners == Owners::Summary
+                || (0..config.flash.geometry.blocks())
+                    .map(BlockId)
+                    .all(|block| flash.oob.numbers_ascend(block, flash.blocks.get(block).programmed)),
+            "pages of an image were programmed out of order"
+        );
         if fresh {
             let drive = Drive::assemble(config, Media::over(config, options, flash))?;
             drive.ftl.check_space(config, &drive.usable())?;

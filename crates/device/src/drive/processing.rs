@@ -4,10 +4,11 @@ use ssdlab_base::{Nanos, Op, SECTOR_BYTES, format_size};
 
 use super::latency_trace::Ends;
 use super::{Direction, Drive, DriveError, Timer};
+use crate::Reads;
 use crate::critical_path::Part;
-use crate::{Owners, Reads};
+use crate::media::OWNER_LISTS;
 
-/// Bytes of an owner in the list of a block that is being written.
+/// Bytes of an owner.
 const OWNER_BYTES: u64 = 4;
 
 impl Drive {
@@ -94,20 +95,17 @@ impl Drive {
             fits("dram", controller.dram, &kept.collect::<Vec<_>>())?;
         }
         if controller.sram > 0 {
-            fits("sram", controller.sram, &[("owner_list_bytes", self.owner_list_bytes())])?;
+            fits("sram", controller.sram, &[self.owner_lists()])?;
         }
         Ok(())
     }
 
-    /// Bytes of the owners that write frontiers list before they are on flash: those of the page that each fills, or of all pages of its
-    /// block but the list's, where the block's last page lists them.
-    fn owner_list_bytes(&self) -> u64 {
+    /// The owners that write frontiers list before they are on flash, in bytes: those of a block where its last page lists them, else
+    /// those of the page that each fills.
+    fn owner_lists(&self) -> (&'static str, u64) {
         let frontiers = u64::from(self.config.frontiers()) * u64::from(self.media.pool.groups());
-        let pages = match self.config.ftl.owners {
-            Owners::Oob => 1,
-            Owners::Summary => self.config.flash.geometry.pages_per_block - 1,
-        };
-        frontiers * u64::from(pages) * u64::from(self.media.units_per_page) * OWNER_BYTES
+        let of_pages = frontiers * u64::from(self.media.units_per_page) * OWNER_BYTES;
+        self.media.list_memory().unwrap_or((OWNER_LISTS, of_pages))
     }
 }
 

@@ -59,12 +59,7 @@ impl Drive {
         if !failed {
             let place = Place { block: done.block, page: done.page };
             let wrong = self.media.rebuilt(place, done.then, from_ram);
-            let command = match Waiter::unpack(done.token) {
-                Waiter::Command(command) => Some(command),
-                Waiter::Gathered(slot) => Some(self.reads.gathered[slot].command),
-                _ => None,
-            };
-            if let Some(command) = command {
+            if let Some(command) = self.command_that_reads(Waiter::unpack(done.token)) {
                 self.answer_rebuilt(command, &wrong);
             }
             self.page_was_rebuilt(place);

@@ -36,7 +36,7 @@ pub fn draw_zone_limits(own: Settings, rng: &mut Rng) -> Settings {
 
 /// The drawing of a drive's design; of one that is not known any.
 fn drawing_of(config: &DriveConfig) -> &'static Drawing {
-    DESIGNS.iter().find(|design| design.name == config.ftl.design).map_or(&Drawing::ANY, |design| &design.make.drawing)
+    config.make().map_or(&Drawing::ANY, |make| &make.drawing)
 }
 
 /// Names of designs that are drawn evenly, and of the others with how seldom they are: one in so many.
@@ -88,7 +88,7 @@ pub fn draw_owners(config: &mut DriveConfig) {
 
 /// Gives a drawn drive lists of owners, or takes them away, where its design takes them.
 pub fn set_owners(config: &mut DriveConfig, owners: Owners) {
-    let takes = DESIGNS.iter().any(|design| design.name == config.ftl.design && design.make.lists_owners);
+    let takes = config.make().is_some_and(|make| make.lists_owners);
     (config.ftl.owners, config.flash.oob) = (Owners::Oob, OobUse::Free);
     if takes && owners == Owners::Summary {
         let geometry = &mut config.flash.geometry;
@@ -112,6 +112,5 @@ pub fn handful_for_design(config: &mut DriveConfig, other: bool) {
 
 /// What a write of part of a mapping unit that holds data comes to with this design, as the end of a sentence about it.
 pub fn partial_write_cost(config: &DriveConfig) -> &'static str {
-    let design = DESIGNS.iter().find(|design| design.name == config.ftl.design);
-    design.map_or("costs a read-modify-write", |design| design.make.partial_write)
+    config.make().map_or("costs a read-modify-write", |make| make.partial_write)
 }

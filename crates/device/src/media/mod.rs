@@ -52,7 +52,7 @@ pub(crate) use metadata::MetadataToken;
 pub(crate) use parity::replace_sector_data;
 pub(crate) use program::{FailedProgram, Programming};
 pub(crate) use source::{Location, Source};
-pub(crate) use summary::{List, Promised, summary_bytes};
+pub(crate) use summary::{List, OWNER_LISTS, Promised, summary_bytes};
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -94,7 +94,7 @@ fn a_flush_and_a_fua_write_take_a_list_to_the_nanosecond() {
 fn recovery_pays_for_the_pages_that_it_reads() {
     let config = one_plane(16, 8, 32, true, &LISTS);
     let mut drive = Drive::new(&config, OPTIONS).expect("a drive");
-    // A full block, and one with two pages of which an early list covers the first.
+    // A full block, and one with two pages; an early list covers the first.
     for lpn in 0..9 {
         let fua = lpn == 7;
         drive.submit(&Request { at: drive.now(), fua, ..Request::new(Op::Write, lpn * 8, 8) });
@@ -103,7 +103,7 @@ fn recovery_pays_for_the_pages_that_it_reads() {
     }
     let flash = drive.power_cut();
     let (drive, recovery) = Drive::recover(&config, OPTIONS, flash).expect("it comes back");
-    // 14 free blocks: the last page and the first. The full block: its last. The open one, three pages of which are written: the last, the
+    // 14 free blocks: the last page and the first. The full block: its last. The open one, with three written pages: the last, the
     // first, 4, 2 and 3 by bisection, then 2 and 1, which is the list.
     assert_eq!(recovery.pages_read, 14 * 2 + 1 + 5 + 2);
     let held = drive.mapped_bytes();

@@ -332,7 +332,7 @@ impl Image {
             }
             state.programmed = page + 1;
             let lpns: Vec<Lpn> = entry.units.iter().map(|unit| Lpn(unit[0])).collect();
-            // Pages that a list of owners did not name before a power cut have numbers of their own.
+            // Whether the numbers ascend is for who gave them to say: see `Oob::numbers_ascend`.
             oob.restore_page(block, page, &lpns, entry.sequence);
             let first = ppn.first_unit(self.units_per_page);
             for (unit, [lpn, number]) in UnitId::each(first..first + self.units_per_page).zip(&entry.origins) {

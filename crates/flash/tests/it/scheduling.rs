@@ -253,11 +253,12 @@ fn in_order_a_page_that_waits_for_the_channel_holds_up_nothing() {
     assert_eq!(tokens.map(|token| bench.end(token)), sent.map(Some));
 }
 
-#[test]
-fn in_order_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
+/// A program, a read of its die, and a program of another die: with one queue in front of both the last one waits for the read, which
+/// waits for the program or stops it as soon as its data is in. It is sent so long after the read was accepted.
+fn a_busy_die_holds_up_the_whole_drive(scheduler: SchedulerKind, behind: u64) {
     for suspend in [false, true] {
         let mut config = chips(2, 1, 1);
-        config.scheduler = SchedulerKind::InOrder;
+        config.scheduler = scheduler;
         config.program_suspend = suspend;
         let mut bench = Bench::new(&config);
         bench.fill(1, 1);
@@ -265,12 +266,15 @@ fn in_order_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
         let read = bench.read(1, 0);
         let other = bench.block(1, 0, 0);
         let elsewhere = bench.program(other, 0);
-        // The read is the head: it waits for the program, or stops it as soon as its data is in. The other die has its page when
-        // the read is accepted.
         let accepted = if suspend { DATA_IN + SUSPEND } else { PROGRAM_PAGE };
         bench.assert_ends_at(read, accepted + READ_PAGE);
-        bench.assert_ends_at(elsewhere, accepted + PROGRAM_PAGE);
+        bench.assert_ends_at(elsewhere, accepted + behind + PROGRAM_PAGE);
     }
+}
+
+#[test]
+fn in_order_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
+    a_busy_die_holds_up_the_whole_drive(SchedulerKind::InOrder, 0);
 }
 
 #[test]
@@ -375,21 +379,7 @@ fn with_one_queue_an_operation_that_waits_is_not_in_it_yet() {
 
 #[test]
 fn with_one_queue_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
-    for suspend in [false, true] {
-        let mut config = chips(2, 1, 1);
-        config.scheduler = SchedulerKind::SingleFifo;
-        config.program_suspend = suspend;
-        let mut bench = Bench::new(&config);
-        bench.fill(1, 1);
-        bench.program(0, 0);
-        let read = bench.read(1, 0);
-        let other = bench.block(1, 0, 0);
-        let elsewhere = bench.program(other, 0);
-        // The read is the head: it waits for the program, or stops it as soon as its data is in.
-        let sent = if suspend { DATA_IN + SUSPEND + COMMAND } else { PROGRAM_PAGE + COMMAND };
-        bench.assert_ends_at(read, sent + READ + TRANSFER);
-        bench.assert_ends_at(elsewhere, sent + PROGRAM_PAGE);
-    }
+    a_busy_die_holds_up_the_whole_drive(SchedulerKind::SingleFifo, COMMAND);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use ssdlab_device::DriveConfig;
 
 use super::common::{PAPER, drive_of};
 use crate::frame::drive_columns::{CAPACITY, CHANNELS, PAGE, PAGES};
+use crate::frame::run_columns::THROUGHPUT;
 use crate::frame::{
     Column, Content, Drawn, Figure, Label, Outcomes, PaperContext, Preparation, Reading, Row, own_runs,
 };
@@ -16,12 +17,8 @@ const FACTS: [Column<DriveConfig>; 5] = [
     ("flash", CAPACITY.1, CAPACITY.2),
 ];
 
-const RATES: [Column<Reading>; 2] = [
-    ("rate", "K IOPS", |run| run.number("throughput.iops").map(|rate| rate / 1e3)),
-    ("throughput", "MB/s", |run| {
-        Some((run.number("throughput.read_bytes_per_s")? + run.number("throughput.write_bytes_per_s")?) / 1_048_576.0)
-    }),
-];
+const RATES: [Column<Reading>; 2] =
+    [("rate", "K IOPS", |run| run.number("throughput.iops").map(|rate| rate / 1e3)), THROUGHPUT];
 
 /// What is measured: the experiment's drives, and its inputs with the age of the drive.
 const DRIVES: [&str; 2] = ["PFTL", "AFTL"];

@@ -19,6 +19,7 @@ mod picture;
 mod plan;
 pub(crate) mod published;
 mod result_reader;
+pub(crate) mod run_columns;
 mod runner;
 mod store;
 mod svg;

@@ -1,20 +1,19 @@
 //! What several figures need: the board, and columns that are read from a run.
 
+use crate::frame::run_columns::busy_dies;
 use crate::frame::{Column, Measured, Reading};
+
+pub(super) use crate::frame::run_columns::{THROUGHPUT, WRITE_AMPLIFICATION};
 
 /// The board of Table 1.
 pub(super) const BOARD: &str = "256 GB";
 
-/// Bytes of a MB: the paper's arithmetic is that of powers of two (132 requests of 512 KB are 66 of its MB).
-pub(super) const MB: f64 = 1_048_576.0;
-
 /// What the host's programs have done in a second.
 pub(super) const IOPS: Column<Reading> = ("IOPS", "", |run| run.number("throughput.iops"));
 
-/// Bytes of a second.
-pub(super) const THROUGHPUT: Column<Reading> = ("throughput", "MB/s", |run| {
-    Some((run.number("throughput.read_bytes_per_s")? + run.number("throughput.write_bytes_per_s")?) / MB)
-});
+/// What they have done by what they did with the baseline firmware.
+pub(super) const BY_BASELINE: Column<Reading> =
+    ("IOPS relative to the baseline", "x", |run| run.ratio(|run| run.number("throughput.iops")));
 
 /// Writes that reached the drive, and their bytes: what the lowest layer has sent.
 fn sent(run: &Measured) -> Option<(f64, f64)> {
@@ -37,13 +36,8 @@ pub(super) const FILLED_UP: Column<Reading> = ("pages read/request", "", |run| {
     sent(run).and_then(|(requests, _)| run.number("flash.reads.by_cause.rmw").map(|pages| pages / requests))
 });
 
-/// Pages that were programmed, by the pages that the host wrote.
-pub(super) const WRITE_AMPLIFICATION: Column<Reading> =
-    ("write amplification", "", |run| run.number("write_amplification.total"));
-
 /// The share of time in which a bank works, on average.
-pub(super) const BUSY_BANKS: Column<Reading> =
-    ("busy banks", "%", |run| run.mean("utilization.dies").map(|share| 100.0 * share));
+pub(super) const BUSY_BANKS: Column<Reading> = ("busy banks", "%", |run| busy_dies(run));
 
 /// The share of time in which a channel moves data, on average.
 pub(super) const BUSY_CHANNELS: Column<Reading> =

@@ -1,6 +1,6 @@
 //! Figure 3: 4 KB writes with the baseline firmware, and with the merge buffer.
 
-use super::common::{BOARD, BUSY_BANKS, IOPS, SECTORS, THROUGHPUT, WRITE_AMPLIFICATION};
+use super::common::{BOARD, BUSY_BANKS, BY_BASELINE, IOPS, SECTORS, THROUGHPUT, WRITE_AMPLIFICATION};
 use crate::frame::{
     Column, Content, Drawn, Figure, Input, Label, Outcomes, PaperContext, Preparation, Reading, Row, Run,
 };
@@ -12,8 +12,6 @@ const RANDOM: &str = "random 4 KB";
 const SEQUENTIAL: &str = "sequential 4 KB";
 
 const COLUMNS: [Column<Reading>; 5] = [IOPS, THROUGHPUT, SECTORS, WRITE_AMPLIFICATION, BUSY_BANKS];
-const BY_BASELINE: Column<Reading> =
-    ("IOPS relative to the baseline", "x", |run| run.ratio(|run| run.number("throughput.iops")));
 const BY_SEQUENTIAL: Column<Reading> =
     ("IOPS relative to sequential writes", "x", |run| run.ratio(|run| run.number("throughput.iops")));
 

@@ -2,7 +2,8 @@
 
 use ssdlab_device::DriveConfig;
 
-use crate::frame::drive_columns::{CAPACITY, CHANNELS, PAGE, PAGES};
+use crate::frame::drive_columns::{CAPACITY, CHANNELS, PAGE, PAGES, longest_us};
+use crate::frame::run_columns::MB;
 use crate::frame::{Column, Content, Figure, names};
 
 const COLUMNS: [Column<DriveConfig>; 13] = [
@@ -14,16 +15,16 @@ const COLUMNS: [Column<DriveConfig>; 13] = [
     PAGES,
     ("block", "MB", |drive| {
         let geometry = &drive.flash.geometry;
-        Some(f64::from(geometry.page_bytes) * f64::from(geometry.pages_per_block) / 1_048_576.0)
+        Some(f64::from(geometry.page_bytes) * f64::from(geometry.pages_per_block) / MB)
     }),
     ("transfer of a page", "us", |drive| Some(drive.flash.timing.transfer.0 as f64 / 1e3)),
-    ("program", "us", |drive| crate::frame::drive_columns::longest_us(&drive.flash.timing.program)),
+    ("program", "us", |drive| longest_us(&drive.flash.timing.program)),
     ("over-provisioning", "%", |drive| {
         let physical = drive.flash.geometry.bytes() as f64;
         Some(100.0 * (physical - drive.user_bytes as f64) / physical)
     }),
     ("clock", "MHz", |drive| Some(drive.controller.clock as f64 / 1e6)),
-    ("DRAM", "MB", |drive| Some(drive.controller.dram as f64 / 1_048_576.0)),
+    ("DRAM", "MB", |drive| Some(drive.controller.dram as f64 / MB)),
     ("SRAM", "KB", |drive| Some(drive.controller.sram as f64 / 1024.0)),
 ];
 

@@ -1,6 +1,9 @@
 //! What several figures need: the systems that are compared, and columns that are read from a run.
 
+use crate::frame::run_columns::busy_dies;
 use crate::frame::{Column, Input, Measured, PaperContext, Reading, Run, number};
+
+pub(super) use crate::frame::run_columns::WRITE_AMPLIFICATION;
 
 /// The paper's drive.
 pub(super) const DRIVE: &str = "SM843";
@@ -96,10 +99,6 @@ pub(super) const WRITE_RATE: Column<Reading> =
 /// Map pages that were loaded for the host, by its writes.
 pub(super) const MISSES: Column<Reading> = ("map misses per write", "", |run| misses_by(run, &["host", "buffer"]));
 
-/// Pages of flash that were programmed, by the pages that the workload wrote.
-pub(super) const WRITE_AMPLIFICATION: Column<Reading> =
-    ("write amplification", "", |run| run.number("write_amplification.total"));
-
 /// Blocks that were erased, by thousand writes of the workload.
 pub(super) const ERASES: Column<Reading> = ("erases", "per 1,000 writes", |run| {
     let writes = run.number("latency_ns.write.count").filter(|&writes| writes > 0.0)?;
@@ -111,8 +110,7 @@ pub(super) const MAP_PAGES_A_REMAP: Column<Reading> =
     ("map pages per remap", "", |run| share_of_driver(run, "remapped_map_pages", "remaps"));
 
 /// The share of time in which a die works, on average over the dies.
-pub(super) const BUSY_DIES: Column<Reading> =
-    ("busy dies", "%", |run| run.mean("utilization.dies").map(|share| 100.0 * share));
+pub(super) const BUSY_DIES: Column<Reading> = ("busy dies", "%", |run| busy_dies(run));
 
 /// A system's rate by DFTL's of the same load and cache.
 pub(super) const BY_DFTL: &str = "IOPS relative to DFTL";

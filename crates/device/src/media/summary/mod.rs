@@ -15,12 +15,15 @@
 //!   that it describes, so an erase takes both; it also carries the number of the block's opening, and a checksum.
 //! - **Lost data.** A unit whose data was lost has a mark in its list, and nowhere else.
 //!
-//! `list.rs` has the format, `recovery.rs` what recovery reads, `model.rs` the reference model.
+//! `list.rs` has the format, `barriers.rs` what waits for lists, `space.rs` how they hold up and free blocks, `recovery.rs` what recovery
+//! reads, `model.rs` the reference model.
 
+mod barriers;
 mod list;
 #[cfg(test)]
 mod model;
 mod recovery;
+mod space;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,10 +34,12 @@ pub(crate) use self::list::List;
 use self::list::ListedPage;
 use super::frontier::CLOSED;
 use super::{Frontier, Media, Place, Programming};
-use crate::block_pool::BlockState;
 use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 use crate::{DriveConfig, Owners};
+
+/// What results call the memory of the lists of open blocks.
+pub(crate) const OWNER_LISTS: &str = "owner_list_bytes";
 
 /// What is known of the lists of a drive.
 pub(crate) struct Summary {
@@ -403,279 +408,6 @@ impl Media {
         }
     }
 
-    // ---- what waits for lists ----
-
-    /// `then` follows when lists name so many pages of these blocks.
-    fn await_lists(&mut self, blocks: &[(BlockId, u32)], then: AfterLists) {
-        if blocks.is_empty() {
-            return self.lists_are_there(then);
-        }
-        let id = self.new_barrier(then);
-        self.await_also(id, blocks);
-    }
-
-    fn new_barrier(&mut self, then: AfterLists) -> u32 {
-        let summary = self.summary();
-        let id = summary.next_barrier;
-        summary.next_barrier = id.wrapping_add(1);
-        summary.barriers.insert(id, Barrier { left: 0, then });
-        id
-    }
-
-    /// A barrier waits for the lists of more blocks.
-    fn await_also(&mut self, id: u32, blocks: &[(BlockId, u32)]) {
-        let summary = self.summary();
-        summary.barriers.get_mut(&id).expect("a barrier is there until it ends").left += blocks.len() as u32;
-        for (block, pages) in blocks {
-            let unlisted = summary.unlisted.get_mut(block).expect("a block that is waited for has pages to list");
-            unlisted.waiting.push((*pages, id));
-        }
-    }
-
-    /// A barrier waits for a block less.
-    fn one_less(&mut self, id: u32) {
-        let summary = self.summary();
-        let barrier = summary.barriers.get_mut(&id).expect("what waits for a list is there");
-        assert!(barrier.left > 0, "barrier {id} ({:?}) waits for nothing", barrier.then);
-        barrier.left -= 1;
-        if barrier.left == 0 {
-            let then = barrier.then;
-            summary.barriers.remove(&id);
-            if let AfterLists::Unpin(superblock) = then {
-                assert!(summary.pins[superblock as usize] > 0, "a barrier held a pin of block {superblock}");
-                summary.pins[superblock as usize] -= 1;
-            }
-            self.lists_are_there(then);
-        }
-    }
-
-    fn lists_are_there(&mut self, then: AfterLists) {
-        match then {
-            AfterLists::Unpin(superblock) => self.unpin(BlockId(superblock)),
-            AfterLists::End(command) => {
-                self.summary().ended.push(command);
-                self.wakes.space_freed = true;
-            }
-            AfterLists::Forget(block) => self.forget_emptied(block),
-        }
-    }
-
-    /// All blocks with pages that no list names, and how many pages have to be named.
-    fn all_unlisted(&self) -> Vec<(BlockId, u32)> {
-        let summary = self.summary.as_ref().expect("the drive lists owners");
-        let unlisted = summary.unlisted.iter().filter(|(_, unlisted)| !unlisted.emptied);
-        unlisted.map(|(block, unlisted)| (*block, unlisted.pages)).collect()
-    }
-
-    /// Takes a pin from the superblock of each block as soon as lists name all that was written up to now; at once where OOB
-    /// areas do.
-    pub(crate) fn unpin_when_listed(&mut self, blocks: impl IntoIterator<Item = BlockId>) {
-        if self.summary.is_none() || seeded(Bug::ReplacedBeforeList) {
-            return blocks.into_iter().for_each(|block| self.unpin(block));
-        }
-        let wanted = self.all_unlisted();
-        for block in blocks {
-            if !wanted.is_empty() {
-                self.summary().pins[block.index()] += 1;
-            }
-            self.await_lists(&wanted, AfterLists::Unpin(block.0));
-        }
-    }
-
-    /// Whether a record of trims may be on flash that no list names.
-    pub(crate) fn has_unlisted(&self) -> bool {
-        !seeded(Bug::TrimRecordNotListed) && self.summary.as_ref().is_some_and(|summary| !summary.unlisted.is_empty())
-    }
-
-    /// A command ends when what it promises is listed: lists of open blocks are written early for it. Returns whether it waits.
-    pub(crate) fn list_for_command(&mut self, command: u32, promised: Promised) -> bool {
-        let wanted = self.promised_pages(promised);
-        if wanted.is_empty() {
-            return false;
-        }
-        self.await_lists(&wanted, AfterLists::End(command));
-        for (block, _) in wanted {
-            self.list_early(block);
-        }
-        self.list_for_emptied();
-        true
-    }
-
-    /// Where a command waits for blocks whose own lists failed, lists of what was moved out of them do not wait until their
-    /// blocks are full.
-    fn list_for_emptied(&mut self) {
-        if !self.commands_await_lists() {
-            return;
-        }
-        let summary = self.summary();
-        let forgets = |id: &u32| matches!(summary.barriers[id].then, AfterLists::Forget(_));
-        let is_awaited = |unlisted: &Unlisted| unlisted.waiting.iter().any(|(_, id)| forgets(id));
-        let awaited = summary.unlisted.iter().filter(|(_, unlisted)| is_awaited(unlisted));
-        let blocks: Vec<BlockId> = awaited.map(|(block, _)| *block).collect();
-        for block in blocks {
-            self.list_early(block);
-        }
-    }
-
-    /// The blocks and pages that have to be named for a command.
-    fn promised_pages(&self, promised: Promised) -> Vec<(BlockId, u32)> {
-        let summary = self.summary.as_ref().expect("the drive lists owners");
-        let mut wanted = Vec::new();
-        for (block, unlisted) in &summary.unlisted {
-            let named = summary.listed_of(*block);
-            let pages = match promised {
-                Promised::Everything => unlisted.of_host,
-                Promised::Units(first, end) => {
-                    let of_page = |page: u32| {
-                        self.flash.oob.lpns(self.unit_at(Place { block: *block, page }), self.units_per_page)
-                    };
-                    let holds = |page: &u32| of_page(*page).iter().any(|lpn| (first..end).contains(lpn));
-                    (named..unlisted.of_host).rev().find(holds).map_or(0, |page| page + 1)
-                }
-            };
-            if pages > named {
-                wanted.push((*block, pages));
-            }
-        }
-        wanted
-    }
-
-    /// Commands whose lists are on flash since the last call.
-    pub(crate) fn take_listed_commands(&mut self) -> Vec<u32> {
-        self.summary.as_mut().map_or_else(Vec::new, |summary| std::mem::take(&mut summary.ended))
-    }
-
-    /// Commands that wait for lists, which will not come: they wait no longer.
-    pub(crate) fn give_up_lists(&mut self) -> Vec<u32> {
-        let Some(summary) = &mut self.summary else { return Vec::new() };
-        let waits = |barrier: &Barrier| match barrier.then {
-            AfterLists::End(command) => Some(command),
-            _ => None,
-        };
-        let given_up: Vec<(u32, u32)> =
-            summary.barriers.iter().filter_map(|(id, barrier)| waits(barrier).map(|command| (*id, command))).collect();
-        for (id, _) in &given_up {
-            summary.barriers.remove(id);
-            summary.unlisted.values_mut().for_each(|unlisted| unlisted.waiting.retain(|(_, other)| other != id));
-        }
-        given_up.into_iter().map(|(_, command)| command).collect()
-    }
-
-    /// Whether a command waits for lists.
-    pub(crate) fn commands_await_lists(&self) -> bool {
-        let waits = |barrier: &Barrier| matches!(barrier.then, AfterLists::End(_));
-        self.summary.as_ref().is_some_and(|summary| summary.barriers.values().any(waits))
-    }
-
-    // ---- blocks whose lists failed ----
-
-    /// A victim is empty. If no list names its pages, what they superseded is let go when lists name what was written up to now.
-    pub(crate) fn was_emptied(&mut self, superblock: u32) {
-        let block = BlockId(superblock);
-        let mut twice = Vec::new();
-        let Some(summary) = &mut self.summary else { return };
-        let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
-        assert!(!unlisted.emptied, "block {block} is emptied twice");
-        unlisted.emptied = true;
-        // A list whose program failed at the same instant, and was not told of yet, holds its pins no longer.
-        for pin in std::mem::take(&mut unlisted.in_flight).into_iter().flat_map(|list| list.pins) {
-            if !unlisted.pins.insert(pin) {
-                twice.push(pin);
-            }
-        }
-        twice.into_iter().for_each(|pin| self.release_listed(pin));
-        let wanted = self.all_unlisted();
-        let id = self.new_barrier(AfterLists::Forget(block));
-        self.await_also(id, &wanted);
-        let summary = self.summary();
-        // One for this call, so that nothing ends it too early.
-        summary.barriers.get_mut(&id).expect("it was made just now").left += 1 + summary.failed.len() as u32;
-        summary.failed.values_mut().for_each(|waiting| waiting.push(id));
-        self.one_less(id);
-        self.list_for_emptied();
-    }
-
-    /// Lists name all that was moved out of a block whose own list failed.
-    fn forget_emptied(&mut self, block: BlockId) {
-        let unlisted = self.summary().unlisted.remove(&block).expect("an emptied block is known until it is forgotten");
-        assert!(unlisted.emptied, "block {block} is forgotten, and was not emptied");
-        unlisted.pins.into_iter().for_each(|pin| self.release_listed(pin));
-        unlisted.waiting.into_iter().for_each(|(_, barrier)| self.one_less(barrier));
-    }
-
-    // ---- space ----
-
-    /// Something waits for free blocks: where emptied blocks of a group wait for nothing but lists, those of one of them are
-    /// written early. Returns whether one was.
-    pub(crate) fn list_for_space(&mut self) -> bool {
-        let mut written = false;
-        for group in 0..self.pool.groups() {
-            if self.pool.free_blocks(group) > self.gc_reserve {
-                continue;
-            }
-            let blocks = self.awaited_for_space(group);
-            for block in blocks {
-                written |= self.list_early(block);
-            }
-        }
-        written
-    }
-
-    /// The blocks whose lists an emptied block of a group waits for: of the one that waits for the fewest, if all do.
-    fn awaited_for_space(&self, group: u32) -> Vec<BlockId> {
-        let summary = self.summary.as_ref().expect("the drive lists owners");
-        let mut holders: BTreeMap<u32, Vec<BlockId>> = BTreeMap::new();
-        let mut hold = |superblock: u32, block: BlockId| {
-            let erasing = self.pool.state(superblock) == BlockState::Erasing && self.pool.group_of(superblock) == group;
-            if erasing && self.pool.pins(superblock) == summary.pins[superblock as usize] {
-                let blocks = holders.entry(superblock).or_default();
-                if !blocks.contains(&block) {
-                    blocks.push(block);
-                }
-            }
-        };
-        for (block, unlisted) in &summary.unlisted {
-            let in_flight = unlisted.in_flight.iter().flat_map(|list| &list.pins);
-            unlisted.pins.iter().chain(in_flight).for_each(|pin| hold(pin.0, *block));
-            for (_, id) in &unlisted.waiting {
-                match summary.barriers[id].then {
-                    AfterLists::Unpin(superblock) => hold(superblock, *block),
-                    // What an emptied block holds waits for what it waits for.
-                    AfterLists::Forget(emptied) => {
-                        summary.unlisted[&emptied].pins.iter().for_each(|pin| hold(pin.0, *block));
-                    }
-                    AfterLists::End(_) => {}
-                }
-            }
-        }
-        holders.into_values().min_by_key(Vec::len).unwrap_or_default()
-    }
-
-    /// Writes lists of all open blocks with pages that none names; whether one was written.
-    pub(crate) fn list_all(&mut self) -> bool {
-        let Some(summary) = &self.summary else { return false };
-        let blocks: Vec<BlockId> = summary.unlisted.keys().copied().collect();
-        let mut written = false;
-        for block in blocks {
-            written |= self.list_early(block);
-        }
-        written
-    }
-
-    /// Pins that wait for lists, counted by walking all that does.
-    pub(crate) fn pins_of_lists(&self) -> usize {
-        let Some(summary) = &self.summary else { return 0 };
-        let of_block = |unlisted: &Unlisted| {
-            unlisted.pins.len() + unlisted.in_flight.iter().map(|list| list.pins.len()).sum::<usize>()
-        };
-        let of_barriers =
-            summary.barriers.values().filter(|barrier| matches!(barrier.then, AfterLists::Unpin(_))).count();
-        let walked = summary.unlisted.values().map(of_block).sum::<usize>() + of_barriers;
-        let counted: u32 = summary.pins.iter().sum();
-        assert_eq!(walked, counted as usize, "pins of lists, walked and counted");
-        walked
-    }
-
     // ---- collection ----
 
     /// The page with the newest list of a block; `None` where no list on flash is one of its.
@@ -739,11 +471,11 @@ impl Media {
         work
     }
 
-    /// Units that the list of an open block names, at most: what the controller keeps of each in RAM.
+    /// The lists of open blocks, one for each write frontier, at most: what the controller keeps of them in RAM, in bytes.
     pub(crate) fn list_memory(&self) -> Option<(&'static str, u64)> {
-        let lists = u64::from(self.data_frontiers());
         self.summary.as_ref()?;
-        Some(("owner_list_bytes", lists * List::bytes(self.data_pages_per_superblock, self.units_per_page)))
+        let lists = u64::from(self.pool.groups() * (self.streams + u32::from(self.separate_gc)));
+        Some((OWNER_LISTS, lists * List::bytes(self.data_pages_per_superblock, self.units_per_page)))
     }
 
     /// The pages that lists on flash name, in the order of their places.

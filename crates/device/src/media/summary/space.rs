@@ -1,0 +1,116 @@
+//! Space: blocks that were emptied and wait for lists, and lists that are written early so that they can be erased.
+
+use std::collections::BTreeMap;
+
+use ssdlab_flash::BlockId;
+
+use super::{AfterLists, Unlisted};
+use crate::block_pool::BlockState;
+use crate::media::Media;
+
+impl Media {
+    /// A victim is empty. If no list names its pages, what they superseded is let go when lists name what was written up to now.
+    pub(crate) fn was_emptied(&mut self, superblock: u32) {
+        let block = BlockId(superblock);
+        let mut twice = Vec::new();
+        let Some(summary) = &mut self.summary else { return };
+        let Some(unlisted) = summary.unlisted.get_mut(&block) else { return };
+        assert!(!unlisted.emptied, "block {block} is emptied twice");
+        unlisted.emptied = true;
+        // A list whose program failed at the same instant, and was not told of yet, holds its pins no longer.
+        for pin in std::mem::take(&mut unlisted.in_flight).into_iter().flat_map(|list| list.pins) {
+            if !unlisted.pins.insert(pin) {
+                twice.push(pin);
+            }
+        }
+        twice.into_iter().for_each(|pin| self.release_listed(pin));
+        let wanted = self.all_unlisted();
+        let id = self.new_barrier(AfterLists::Forget(block));
+        self.await_also(id, &wanted);
+        let summary = self.summary();
+        // One for this call, so that nothing ends it too early.
+        summary.barriers.get_mut(&id).expect("it was made just now").left += 1 + summary.failed.len() as u32;
+        summary.failed.values_mut().for_each(|waiting| waiting.push(id));
+        self.one_less(id);
+        self.list_for_emptied();
+    }
+
+    /// Lists name all that was moved out of a block whose own list failed.
+    pub(super) fn forget_emptied(&mut self, block: BlockId) {
+        let unlisted = self.summary().unlisted.remove(&block).expect("an emptied block is known until it is forgotten");
+        assert!(unlisted.emptied, "block {block} is forgotten, and was not emptied");
+        unlisted.pins.into_iter().for_each(|pin| self.release_listed(pin));
+        unlisted.waiting.into_iter().for_each(|(_, barrier)| self.one_less(barrier));
+    }
+
+    /// Something waits for free blocks: where emptied blocks of a group wait for nothing but lists, those of one of them are
+    /// written early. Returns whether one was.
+    pub(crate) fn list_for_space(&mut self) -> bool {
+        let mut written = false;
+        for group in 0..self.pool.groups() {
+            if self.pool.free_blocks(group) > self.gc_reserve {
+                continue;
+            }
+            let blocks = self.awaited_for_space(group);
+            for block in blocks {
+                written |= self.list_early(block);
+            }
+        }
+        written
+    }
+
+    /// The blocks whose lists an emptied block of a group waits for: of the one that waits for the fewest, if all do.
+    pub(super) fn awaited_for_space(&self, group: u32) -> Vec<BlockId> {
+        let summary = self.summary.as_ref().expect("the drive lists owners");
+        let mut holders: BTreeMap<u32, Vec<BlockId>> = BTreeMap::new();
+        let mut hold = |superblock: u32, block: BlockId| {
+            let erasing = self.pool.state(superblock) == BlockState::Erasing && self.pool.group_of(superblock) == group;
+            if erasing && self.pool.pins(superblock) == summary.pins[superblock as usize] {
+                let blocks = holders.entry(superblock).or_default();
+                if !blocks.contains(&block) {
+                    blocks.push(block);
+                }
+            }
+        };
+        for (block, unlisted) in &summary.unlisted {
+            let in_flight = unlisted.in_flight.iter().flat_map(|list| &list.pins);
+            unlisted.pins.iter().chain(in_flight).for_each(|pin| hold(pin.0, *block));
+            for (_, id) in &unlisted.waiting {
+                match summary.barriers[id].then {
+                    AfterLists::Unpin(superblock) => hold(superblock, *block),
+                    // What an emptied block holds waits for what it waits for.
+                    AfterLists::Forget(emptied) => {
+                        summary.unlisted[&emptied].pins.iter().for_each(|pin| hold(pin.0, *block));
+                    }
+                    AfterLists::End(_) => {}
+                }
+            }
+        }
+        holders.into_values().min_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// Writes lists of all open blocks with pages that none names; whether one was written.
+    pub(crate) fn list_all(&mut self) -> bool {
+        let Some(summary) = &self.summary else { return false };
+        let blocks: Vec<BlockId> = summary.unlisted.keys().copied().collect();
+        let mut written = false;
+        for block in blocks {
+            written |= self.list_early(block);
+        }
+        written
+    }
+
+    /// Pins that wait for lists, counted by walking all that does.
+    pub(crate) fn pins_of_lists(&self) -> usize {
+        let Some(summary) = &self.summary else { return 0 };
+        let of_block = |unlisted: &Unlisted| {
+            unlisted.pins.len() + unlisted.in_flight.iter().map(|list| list.pins.len()).sum::<usize>()
+        };
+        let of_barriers =
+            summary.barriers.values().filter(|barrier| matches!(barrier.then, AfterLists::Unpin(_))).count();
+        let walked = summary.unlisted.values().map(of_block).sum::<usize>() + of_barriers;
+        let counted: u32 = summary.pins.iter().sum();
+        assert_eq!(walked, counted as usize, "pins of lists, walked and counted");
+        walked
+    }
+}
