@@ -37,7 +37,6 @@ impl Core {
         let entry = self.cache.entry_mut(key).expect("the page is there");
         let Body::Page(page) = &mut entry.body else { panic!("{:?} is a page", key.of()) };
         let was_busy = entry.is_dirty || page.writing != 0;
-        let goes_with_this = !entry.is_dirty;
         if !was_busy {
             // As the drive has the page, or its hole, it goes with the size that the file has before this.
             page.covers = size;
@@ -62,7 +61,7 @@ impl Core {
             self.metrics.dirtied_blocks += u64::from(!was_dirty);
             let now = self.now;
             let file = self.file_mut(number);
-            if goes_with_this {
+            if !was_dirty {
                 file.needs(size);
             }
             file.new_pages += u64::from(becomes_new);

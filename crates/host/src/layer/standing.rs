@@ -113,11 +113,6 @@ impl Unused {
         self.array.device_mut(0).keep_record(sector, bytes);
     }
 
-    /// Drops a record ([`BlockDevice::drop_record`](crate::BlockDevice::drop_record)).
-    pub fn drop_record(&mut self, sector: u64) {
-        self.array.device_mut(0).drop_record(sector);
-    }
-
     /// Gives the device back.
     ///
     /// # Panics
