@@ -78,8 +78,11 @@ pub enum MountError {
         expected: u64,
     },
     /// There is no whole check-point.
-    #[error("no whole check-point is in segments 1 and 2")]
-    NoCheckpoint,
+    #[error("no whole check-point is in segments 1 and 2{}", beside_unreadable(*.unreadable))]
+    NoCheckpoint {
+        /// Blocks of both segments that cannot be read: media lost them, or a cut tore them.
+        unreadable: u64,
+    },
     /// A check-point in the middle of a segment is not whole, although later ones are.
     #[error("block {block} of a check-point: {bad}, and a later check-point follows")]
     Checkpoint {
@@ -112,4 +115,13 @@ pub enum MountError {
     /// A device does not complete a command.
     #[error("the device never answers")]
     Silent,
+}
+
+/// What a sentence adds on blocks of check-points that cannot be read.
+fn beside_unreadable(blocks: u64) -> String {
+    match blocks {
+        0 => String::new(),
+        1 => ", and one of their blocks cannot be read".to_string(),
+        blocks => format!(", and {blocks} of their blocks cannot be read"),
+    }
 }

@@ -112,10 +112,11 @@ fn handed_down(recorder: &Recorder, counters: &Counters, layers: &[LayerMetrics]
     let mut passed = recorder.sent_bytes == recorder.completed_bytes;
     passed &= layers.first().is_none_or(|layer| layer.taken == workload);
     let mut detail = format!("reads, writes, trims, flushes of the workload: {:?}", workload.requests);
+    // Drives count the bytes of what succeeded only.
+    let unsuccessful = counters.failed_commands + counters.refused.iter().sum::<u64>();
+    let all_succeeded = recorder.failed_bytes == [0; 4] && unsuccessful == 0;
     for layer in layers {
-        // Drives count the bytes of what succeeded only.
-        let bytes =
-            recorder.failed_bytes != [0; 4] || counters.failed_commands > 0 || layer.sent.bytes == layer.below.bytes;
+        let bytes = !all_succeeded || layer.sent.bytes == layer.below.bytes;
         passed &= bytes && layer.sent.requests == layer.below.requests;
         detail
             .push_str(&format!("; {} took {:?} and sent {:?}", layer.kind, layer.taken.requests, layer.sent.requests));

@@ -235,3 +235,26 @@ fn kinds_of_file_systems_are_listed_with_their_keys() {
     let keys = bench.succeeds(&["list", "--keys", "host-time"]).stdout;
     assert!(keys.lines().any(|line| line == "  host-time.call"), "{keys}");
 }
+
+/// A die fails while the check reads: the reason is said, and not only that there is no check-point (tests/systems, seed
+/// 540072400241007037).
+#[test]
+fn a_check_that_cannot_read_the_drive_says_so() {
+    let bench = Bench::new();
+    bench.write(
+        "drive.toml",
+        "[capacity]\nuser = 4915200\n[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+         blocks_per_plane = 256\npages_per_block = 16\npage_size = 4096\n[flash.faults]\n\
+         script = [{ kind = \"die\", block = 99, nth = 35 }]\n[flash.timing]\npreset = \"slc\"\n\
+         [ftl]\ndesign = \"aftl\"\nallocation = \"dynamic\"\n",
+    );
+    let command = ["files", "postmark", "-q", "-d", "drive.toml", "--fs", "alfs", "--fs-set", "checkpoint_period=5ns"];
+    let one = ["--set", "files=1", "--set", "size_high=1000", "--operations", "1"];
+    let done = bench.ssdlab(&with(&command, &one));
+    assert_eq!(done.status, 1, "{}", done.stdout);
+    let all = done.stdout + &done.stderr;
+    assert!(
+        all.contains("no whole check-point is in segments 1 and 2, and 12 of their blocks cannot be read"),
+        "{all}"
+    );
+}

@@ -20,6 +20,8 @@ pub(crate) struct Chain {
     pub(crate) end: u32,
     /// The highest version of any block, whole or not.
     pub(crate) seen: u64,
+    /// Blocks that cannot be read.
+    pub(crate) unreadable: u64,
     /// Summaries of segments, put together of the parts that all of them have.
     pub(crate) owners: BTreeMap<u32, Vec<Owner>>,
 }
@@ -38,7 +40,8 @@ pub(crate) fn read(
 
 fn follow(blocks: &[Result<Box<Bytes>, Status>], superblock: &Superblock, first: u32) -> Result<Chain, MountError> {
     let volume = superblock.volume;
-    let mut chain = Chain::default();
+    let unreadable = blocks.iter().filter(|block| block.is_err()).count() as u64;
+    let mut chain = Chain { unreadable, ..Chain::default() };
     let whole = |at: usize| -> Result<(Checkpoint, usize), Bad> {
         let get = |at: usize| blocks.get(at).and_then(|block| block.as_ref().ok()).ok_or(Bad::Short);
         let (_, count) = Checkpoint::begins(get(at)?, volume)?;

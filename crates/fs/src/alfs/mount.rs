@@ -51,11 +51,11 @@ fn check_device(superblock: &Superblock, shape: &SegmentShape) -> Result<(), Mou
 }
 
 /// Which of two chains has the newest check-point.
-pub(crate) fn newest(chains: &[Chain; 2]) -> Result<usize, MountError> {
+fn newest(chains: &[Chain; 2]) -> Option<usize> {
     let version = |chain: &Chain| chain.newest.as_ref().map(|checkpoint| checkpoint.version);
     match (version(&chains[0]), version(&chains[1])) {
-        (None, None) => Err(MountError::NoCheckpoint),
-        (first, second) => Ok(usize::from(second > first)),
+        (None, None) => None,
+        (first, second) => Some(usize::from(second > first)),
     }
 }
 
@@ -95,10 +95,11 @@ impl FileSystem {
 /// Everything in memory, from what the drive has.
 fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), MountError> {
     let (superblock, segments, mut chains) = find(reader)?;
-    let in_use = newest(&chains)?;
     let version = chains[0].seen.max(chains[1].seen);
+    let no_checkpoint = || MountError::NoCheckpoint { unreadable: chains.iter().map(|chain| chain.unreadable).sum() };
+    let in_use = newest(&chains).ok_or_else(no_checkpoint)?;
     let Chain { newest: Some(checkpoint), end, mut owners, .. } = std::mem::take(&mut chains[in_use]) else {
-        return Err(MountError::NoCheckpoint);
+        unreachable!("`newest` found it a moment ago")
     };
     let segment = in_use as u32 + 1;
     let mut core = Core::new(superblock, *options, reader.cell);

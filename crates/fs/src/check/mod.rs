@@ -206,7 +206,7 @@ fn begin(reader: &mut Reader) -> Result<Begun, MountError> {
             newest = Some(last);
         }
     }
-    let point = newest.ok_or(MountError::NoCheckpoint)?;
+    let point = newest.ok_or(MountError::NoCheckpoint { unreadable })?;
     Ok(Begun { shape, written, point, damaged, unreadable })
 }
 

@@ -15,6 +15,8 @@ use crate::seeded::{LayerBug, seeded};
 pub(super) struct Fetch {
     /// None was given before.
     number: u64,
+    /// The command that it was sent for, if that waits for it.
+    owner: Option<u32>,
     blocks: Range<u32>,
     /// Commands that wait for them.
     waiters: Vec<u32>,
@@ -122,7 +124,7 @@ impl PageCache {
         let Range { start, end } = self.sectors_of(&blocks);
         let waiters: Vec<u32> = waiter.into_iter().collect();
         waiters.iter().for_each(|slot| self.io.command(*slot).left += 1);
-        let fetch = self.fetches.put(Fetch { number, blocks, waiters });
+        let fetch = self.fetches.put(Fetch { number, owner: waiter, blocks, waiters });
         let request = Request { queue, ..Request::new(Op::Read, start, end - start) };
         self.io.array.send(0, request, &[], Purpose::Fetch(fetch));
     }
@@ -154,16 +156,25 @@ impl PageCache {
 
     /// A fetch has ended.
     pub(super) fn fetched(&mut self, fetch: u32, part: Ended<Purpose>) {
-        let Fetch { number, blocks, waiters } = self.fetches.take(fetch);
+        let Fetch { number, owner, blocks, waiters } = self.fetches.take(fetch);
         let (cell, cells) = (self.io.cell, part.cells.unwrap_or_default());
         let sectors = self.sectors_of(&blocks);
         let is_good = part.status == Status::Success;
+        // What a command has changed since is newer in the cache.
+        let (mut brought, mut absent) = (Vec::new(), Vec::new());
         for block in blocks.clone() {
-            let Some(page) = self.pages.find(block) else { continue };
+            let Some(page) = self.pages.find(block) else {
+                absent.push(block);
+                continue;
+            };
             let takes = self.pages.is_read_by(page, number) || is_good && seeded(LayerBug::ReadAheadOverWrite);
             if !takes {
+                if seeded(LayerBug::FetchOverRead) {
+                    brought.push(block);
+                }
                 continue;
             }
+            brought.push(block);
             if !is_good {
                 self.pages.remove(page);
                 continue;
@@ -182,31 +193,61 @@ impl PageCache {
             self.io.command(slot).note_path(own);
             let is_last = self.io.command(slot).ends();
             match request.op {
-                Op::Read if is_good => {
-                    let shared = self.shared(&request, &blocks);
-                    if cell > 0 {
-                        let from = (shared.start - sectors.start) as usize * cell;
-                        let to = (shared.start - request.sector) as usize * cell;
-                        let bytes = (shared.end - shared.start) as usize * cell;
-                        self.io.command(slot).cells[to..to + bytes].copy_from_slice(&cells[from..from + bytes]);
+                Op::Read => {
+                    // A block for which there was no space goes to the command that asked for it, and to no other.
+                    let without_space = absent.iter().filter(|_| owner == Some(slot));
+                    let mut blocks: Vec<u32> = brought.iter().chain(without_space).copied().collect();
+                    blocks.sort_unstable();
+                    let is_read_again = !is_good && self.read_alone(slot, &blocks);
+                    if is_good {
+                        self.hand_out(slot, &blocks, sectors.start, &cells);
                     }
-                    if is_last {
+                    if is_last && !is_read_again {
                         self.read_ended(slot);
                     }
-                }
-                // A block that was read ahead, or the rest of one, must not fail a read.
-                Op::Read => {
-                    let shared = self.shared(&request, &blocks);
-                    self.io.command(slot).left += 1;
-                    let exact = Request { sector: shared.start, sectors: shared.end - shared.start, ..request };
-                    let purpose = Purpose::Exact(slot, shared.start - request.sector);
-                    self.io.array.send(0, exact, &[], purpose);
                 }
                 _ if is_good => self.write(slot, true),
                 // The drive completes what the cache cannot.
                 _ => self.go_through(slot),
             }
         }
+    }
+
+    /// What a read asks for of blocks that were fetched, as runs of sectors.
+    fn asked_of(&self, slot: u32, blocks: &[u32]) -> Vec<Range<u64>> {
+        let request = self.io.commands.get(slot).request;
+        let asked = PageCache::blocks_of(&request);
+        let runs = blocks.chunk_by(|block, next| block + 1 == *next);
+        let within = runs.map(|run| run[0].max(asked.start)..(run[0] + run.len() as u32).min(asked.end));
+        within.filter(|run| !run.is_empty()).map(|run| self.shared(&request, &run)).collect()
+    }
+
+    /// A read gets what it asks for of blocks whose fetch brought these cells, from a sector on.
+    fn hand_out(&mut self, slot: u32, blocks: &[u32], first: u64, cells: &[u8]) {
+        let cell = self.io.cell;
+        if cell == 0 {
+            return;
+        }
+        for Range { start, end } in self.asked_of(slot, blocks) {
+            let command = self.io.command(slot);
+            let to = (start - command.request.sector) as usize * cell;
+            let found = &cells[(start - first) as usize * cell..(end - first) as usize * cell];
+            command.cells[to..to + found.len()].copy_from_slice(found);
+        }
+    }
+
+    /// What a read asks for of blocks whose fetch failed is read alone: a block that was read ahead, or the rest of one, must not fail
+    /// a read. False if it asks for nothing of them.
+    fn read_alone(&mut self, slot: u32, blocks: &[u32]) -> bool {
+        let runs = self.asked_of(slot, blocks);
+        for Range { start, end } in &runs {
+            let command = self.io.command(slot);
+            command.left += 1;
+            let exact = Request { sector: *start, sectors: end - start, ..command.request };
+            let purpose = Purpose::Exact(slot, start - command.request.sector);
+            self.io.array.send(0, exact, &[], purpose);
+        }
+        !runs.is_empty()
     }
 
     /// Sectors of a read alone have ended.

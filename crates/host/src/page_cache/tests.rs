@@ -30,8 +30,12 @@ const SMALL: &str = "name = \"small\"\n[flash]\nchannels = 4\nchips_per_channel 
                      user = \"96m\"\n";
 
 fn small_drive() -> Box<dyn Device> {
-    let drive = Description::parse(SMALL, "small.toml").and_then(|description| description.resolve()).expect("a drive");
-    let options = Options { seed: 1, contents: Contents::Nothing };
+    drive(SMALL, Contents::Nothing)
+}
+
+fn drive(text: &str, contents: Contents) -> Box<dyn Device> {
+    let drive = Description::parse(text, "small.toml").and_then(|description| description.resolve()).expect("a drive");
+    let options = Options { seed: 1, contents };
     Member::alone(Drive::new(&drive, options).expect("a drive"), options)
 }
 
@@ -204,4 +208,26 @@ fn looks_that_can_find_nothing_take_no_step() {
     let figures = &cache.layers()[0].figures;
     assert_eq!((figures["dirty"], figures["written_back_expiry"]), (0.0, 1.0));
     assert!(cache.now() >= Nanos(30_000_000_000) && cache.now() < written + Nanos(30_010_000_000));
+}
+
+/// A block is written while it is read ahead, and read together with a neighbour that is still on its way: what was written is read, and not
+/// what the fetch brings (tests/systems, seed 540072400241016083).
+#[test]
+fn a_read_takes_of_a_fetch_only_what_it_waits_for() {
+    let text = format!("{SMALL}[interface]\nbandwidth = \"16m\"\n");
+    for changes in [Request::new(Op::Write, 16, 8), Request { fua: true, ..Request::new(Op::Write, 16, 8) }] {
+        let mut cache = PageCache::new(drive(&text, Contents::Bytes), config(8 << 20));
+        // It reads blocks 0 to 3, and after the change the next four.
+        cache.submit(&Request { tag: 1, ..Request::new(Op::Read, 0, 8) }, Data::Nothing);
+        cache.submit(&Request { tag: 2, ..changes }, Data::Bytes(&[7; 4096]));
+        while !cache.completions().iter().any(|completion| completion.tag == 2) {
+            let at = cache.next_event().expect("a write ends");
+            cache.run_until(at);
+        }
+        cache.submit(&Request { at: cache.now(), tag: 3, ..Request::new(Op::Read, 8, 16) }, Data::Nothing);
+        run_out(&mut cache);
+        let read = cache.read_data().iter().find(|(tag, _)| *tag == 3).expect("it was read").1.clone();
+        assert!(read[..4096].iter().all(|byte| *byte == 0), "block 1 was never written");
+        assert!(read[4096..].iter().all(|byte| *byte == 7), "block 2 was written, {changes:?}");
+    }
 }

@@ -47,6 +47,9 @@ impl PageCache {
             let Some(page) = self.pages.find(block) else { continue };
             if part.status == Status::Success && !self.pages.has(page, READING) {
                 self.take_effect_on(slot, &request, block, page);
+            } else if !self.pages.has(page, DIRTY) {
+                // A part of a command that failed may be below: the next read looks there.
+                self.pages.remove(page);
             }
             if let Some(page) = self.pages.find(block) {
                 self.pages.hold_back(page, false);

@@ -137,9 +137,7 @@ impl Shrd {
         let log_units = (reserved / per_unit) as u32;
         let pack_units = config.pack_units(unit_bytes);
         let mut array = Array::new(vec![below]);
-        if !seeded(LayerBug::LogNotRestored) {
-            restore(&mut array)?;
-        }
+        let in_doubt = if seeded(LayerBug::LogNotRestored) { None } else { restore(&mut array)? };
         Ok(Shrd {
             io: Io::new(array, &LAYER),
             capacity,
@@ -168,7 +166,7 @@ impl Shrd {
             trims_in_flight: 0,
             log_reads: BTreeMap::new(),
             stuck: None,
-            in_doubt: None,
+            in_doubt,
             epoch: 0,
             counts: Counts::default(),
             sent: CommandList::default(),
@@ -211,11 +209,13 @@ impl Shrd {
     }
 }
 
-/// Asks the drive to give all that is in its log its own addresses.
-fn restore(array: &mut Array<()>) -> Result<(), LayerError> {
+/// Asks the drive to give all that is in its log its own addresses. A drive that takes no more writes may have kept a part of a write that
+/// failed: that is in doubt then.
+fn restore(array: &mut Array<()>) -> Result<Option<Status>, LayerError> {
     let spec = SHRD.command(RESTORE).expect("the set has it");
     match array.alone(0, Request::of_set(spec, 0, 0), &[], &[])?.status {
-        Status::Success => Ok(()),
+        Status::Success => Ok(None),
+        Status::ReadOnly => Ok(Some(Status::ReadOnly)),
         status => Err(LayerError::Unreadable { layer: LAYER.name, device: 0, status }),
     }
 }

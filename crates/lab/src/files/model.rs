@@ -159,7 +159,7 @@ impl Model {
         let same = |expected: Result<&str, Errno>| match (expected, result) {
             (Err(expected), Err(found)) if expected == found => Ok(()),
             (Ok(_), Ok(_)) => Ok(()),
-            (expected, found) => Err(format!("found {found:?}, expected {expected:?}")),
+            (expected, found) => Err(format!("found {}, expected {expected:?}", shown(found))),
         };
         match (call, known) {
             (Call::Lookup { .. } | Call::Unlink { .. }, None) => same(Err(Errno::NotFound)),
@@ -228,7 +228,9 @@ impl Model {
     }
 
     fn read(&mut self, file: FileId, offset: u64, asked: u32, result: Result<&Reply, Errno>) -> Result<(), String> {
-        let Ok(Reply::Read { length, data }) = result else { return Err(format!("found {result:?}, expected bytes")) };
+        let Ok(Reply::Read { length, data }) = result else {
+            return Err(format!("found {}, expected bytes", shown(result)));
+        };
         let file = self.file(file)?;
         let expected = file.size.saturating_sub(offset).min(asked.into());
         if u64::from(*length) != expected {
@@ -240,7 +242,9 @@ impl Model {
     }
 
     fn has_attributes(&self, file: FileId, result: Result<&Reply, Errno>) -> Result<(), String> {
-        let Ok(Reply::Found(found)) = result else { return Err(format!("found {result:?}, expected attributes")) };
+        let Ok(Reply::Found(found)) = result else {
+            return Err(format!("found {}, expected attributes", shown(result)));
+        };
         let fits = match self.nodes.get(&file) {
             Some(Node::File(own)) => found.kind == FileKind::File && found.size == own.size,
             Some(Node::Directory(_)) => found.kind == FileKind::Directory,
@@ -269,7 +273,8 @@ impl Model {
                 let (entries, is_end) = match wait(fs, call)?.result {
                     Ok(Reply::Listed { entries, is_end }) => (entries, is_end),
                     other => {
-                        self.wrong(format!("the directory /{path} cannot be listed: {other:?}"));
+                        let found = shown(other.as_ref().map_err(|errno| *errno));
+                        self.wrong(format!("the directory /{path} cannot be listed: found {found}"));
                         break;
                     }
                 };
@@ -327,5 +332,13 @@ impl Model {
                 self.compared_sectors, self.wrong
             ),
         }
+    }
+}
+
+/// The result of a call, for messages.
+fn shown(result: Result<&Reply, Errno>) -> String {
+    match result {
+        Ok(reply) => format!("{reply:?}"),
+        Err(errno) => format!("that {errno}"),
     }
 }

@@ -503,8 +503,11 @@ impl FileHost {
 
     /// Whether media may have lost what an error names.
     const fn may_lose(&self, error: &MountError) -> bool {
-        let is_lost =
-            matches!(error, MountError::Unreadable { .. } | MountError::NoCheckpoint | MountError::Checkpoint { .. });
+        let is_lost = match error {
+            MountError::Unreadable { .. } | MountError::Checkpoint { .. } => true,
+            MountError::NoCheckpoint { unreadable } => *unreadable > 0,
+            _ => false,
+        };
         self.allowed.failed_reads && is_lost
     }
 

@@ -1,7 +1,9 @@
 //! A stack and what happens to it, from a seed.
 
+use std::collections::BTreeMap;
+
 use rand::RngExt;
-use ssdlab_base::{Rng, SECTOR_BYTES, rng};
+use ssdlab_base::{Op, Request, Rng, SECTOR_BYTES, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 
@@ -338,8 +340,35 @@ fn with_failures(steps: Vec<Step<BlockCommand>>, spares: bool, rng: &mut Rng) ->
     with
 }
 
+/// Reads that go on where the last one of their queue ended, so that a page cache reads ahead; some seeds have none.
+struct ReadsInOrder {
+    rng: Rng,
+    share: f64,
+    sectors: u64,
+    ends: BTreeMap<u16, u64>,
+}
+
+impl ReadsInOrder {
+    fn draw(seen: &DriveConfig, mut rng: Rng) -> ReadsInOrder {
+        let share = one_of(&mut rng, &[0.0, 0.0, 0.5, 0.9]);
+        ReadsInOrder { share, sectors: seen.user_bytes / SECTOR_BYTES, ends: BTreeMap::new(), rng }
+    }
+
+    fn next(&mut self, request: Request) -> Request {
+        if request.op != Op::Read || request.sectors == 0 || request.sectors > self.sectors {
+            return request;
+        }
+        let end = self.ends.entry(request.queue).or_default();
+        let goes_on = self.rng.random_bool(self.share) && *end + request.sectors <= self.sectors;
+        let request = Request { sector: if goes_on { *end } else { request.sector }, ..request };
+        *end = request.sector.saturating_add(request.sectors);
+        request
+    }
+}
+
 fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step<BlockCommand>> {
     let mut mix = Mix::draw(rng, seen);
+    let mut in_order = ReadsInOrder::draw(seen, ssdlab_base::rng(rng.clone().random(), "reads in order"));
     let mut steps = Vec::new();
     if rng.random_bool(0.3) {
         steps.extend(mix.fill().map(|request| Step::Command(BlockCommand { request, depth: 8 })));
@@ -358,7 +387,7 @@ fn steps(rng: &mut Rng, seen: &DriveConfig, commands: u64) -> Vec<Step<BlockComm
             depth = one_of(rng, &[1, 2, 4, 8, 32]);
         }
         let (request, _) = mix.next(rng);
-        let request = ssdlab_base::Request { tag: 0, ..request };
+        let request = in_order.next(Request { tag: 0, ..request });
         steps.push(Step::Command(BlockCommand { request, depth }));
         if rng.random_bool(run) {
             steps.push(Step::Run(rng.random_range(1..12)));

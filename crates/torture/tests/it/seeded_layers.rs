@@ -48,6 +48,7 @@ const ALLOWED: [(LayerBug, u64); 41] = [
     (LayerBug::TrimOvertaken, 1000),
     (LayerBug::FuaStaysInCache, 1000),
     (LayerBug::ReadAheadOverWrite, 1000),
+    (LayerBug::FetchOverRead, 1000),
     (LayerBug::CleanKeptAfterLoss, 1000),
     (LayerBug::PartOfUnreadBlock, 1000),
     (LayerBug::OthersNotRepeated, 1000),

@@ -16,6 +16,9 @@ use crate::{MapUser, Status};
 /// Steps whose map pages are loaded ahead.
 const STEPS_AHEAD: usize = 128;
 
+/// The kind of work of `restore`.
+const RESTORING: &str = "restore";
+
 /// What is done with a tLPN.
 #[derive(Clone, Copy, Debug)]
 struct Step {
@@ -35,19 +38,21 @@ pub(super) struct Work {
     next: usize,
     /// The map page of the last oLPN.
     page: Option<u32>,
+    /// What the host wrote and was not told of is not on flash, and may come there later.
+    leaves_unsettled: bool,
 }
 
 impl Work {
     pub(super) fn remap(waiter: Waiter, rwlb: &Rwlb, entries: Vec<(u32, Lpn)>) -> Work {
         let number = |tlpn| rwlb.held(tlpn).map_or(0, |origin| origin.number);
         let steps = entries.into_iter().map(|(tlpn, lpn)| Step { tlpn, number: number(tlpn), to: Some(lpn) }).collect();
-        Work { waiter, kind: "remap", steps, next: 0, page: None }
+        Work { waiter, kind: "remap", steps, next: 0, page: None, leaves_unsettled: false }
     }
 
     pub(super) fn trim(waiter: Waiter, rwlb: &Rwlb, tlpns: Vec<u32>) -> Work {
         let number = |tlpn| rwlb.held(tlpn).map_or(0, |origin| origin.number);
         let steps = tlpns.into_iter().map(|tlpn| Step { tlpn, number: number(tlpn), to: None }).collect();
-        Work { waiter, kind: "trim of the log", steps, next: 0, page: None }
+        Work { waiter, kind: "trim of the log", steps, next: 0, page: None, leaves_unsettled: false }
     }
 
     pub(super) const fn kind(&self) -> &'static str {
@@ -74,7 +79,7 @@ impl Shrd {
             steps.push(Step { tlpn, number: origin.number, to: moves.then_some(origin.lpn) });
         }
         steps.sort_by_key(|step| (step.to.is_none(), step.to, step.tlpn));
-        Work { waiter, kind: "restore", steps, next: 0, page: None }
+        Work { waiter, kind: RESTORING, steps, next: 0, page: None, leaves_unsettled: false }
     }
 
     /// Whether the host wrote a unit of the log after what is at home, and after the last trim of it.
@@ -100,6 +105,13 @@ impl Shrd {
         assert!(!self.works_for(waiter), "{:?} begins, and one of the same command is not done", work.kind);
         self.works.push(work);
         self.go_on_with_work(media, waiter)
+    }
+
+    /// A page of the log that a command is about is not on flash, since the drive takes no more writes. It may still be programmed when a
+    /// block becomes free, and the next recovery finds it then.
+    fn leaves_unsettled(&mut self, waiter: Waiter) {
+        let work = self.works.iter_mut().find(|work| work.waiter == waiter);
+        work.expect("a command that has begun").leaves_unsettled = true;
     }
 
     /// Whether a command has begun, and is not done.
@@ -131,9 +143,10 @@ impl Shrd {
                 self.counters.remap_pages += 1;
             }
         }
-        self.works.remove(at);
+        let work = self.works.remove(at);
         self.end_active_blocks(media);
-        Ok(Outcome::new(Status::Success))
+        let is_in_doubt = work.kind == RESTORING && work.leaves_unsettled;
+        Ok(Outcome::new(if is_in_doubt { Status::ReadOnly } else { Status::Success }))
     }
 
     /// The map pages of the steps that follow are loaded side by side: a map page in a chip is not far behind another.
@@ -160,6 +173,7 @@ impl Shrd {
             // Its data took effect and is in the write buffer alone: the drive takes no more writes, and the host was
             // not told that it is there.
             assert!(self.rwlb.promised() > 0, "tLPN {} holds unit {}, and is not mapped", step.tlpn, origin.lpn);
+            self.leaves_unsettled(waiter);
             return Ok(());
         };
         // What is dropped or superseded may leave flash as soon as the newer copy is there.
@@ -170,6 +184,9 @@ impl Shrd {
         // A drive that takes no more writes erases nothing, and keeps what it could not program in RAM.
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
             return Err(self.wait_for_programs(waiter));
+        }
+        if !self.will_stay(media, step.tlpn) {
+            self.leaves_unsettled(waiter);
         }
         let to = step.to.filter(|_| self.will_stay(media, step.tlpn));
         let lpns = [from, to.unwrap_or(from)];
