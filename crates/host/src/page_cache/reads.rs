@@ -15,9 +15,9 @@ use crate::seeded::{LayerBug, seeded};
 pub(super) struct Fetch {
     /// None was given before.
     number: u64,
-    /// The command that it was sent for, if that waits for it.
-    owner: Option<u32>,
     blocks: Range<u32>,
+    /// The command that it was sent for, and the blocks for which there was no space: they go to that command, and to no other.
+    without_space: Option<(u32, Vec<u32>)>,
     /// Commands that wait for them.
     waiters: Vec<u32>,
 }
@@ -94,7 +94,7 @@ impl PageCache {
     /// Fetches blocks that follow one another; those that no command asked for only while others can leave.
     fn fetch_run(&mut self, slot: u32, queue: u16, run: &[u32], asked: &Range<u32>, mark: Option<u32>) {
         let number = self.io.next_number();
-        let mut count = 0;
+        let (mut count, mut without_space) = (0, Vec::new());
         for block in run {
             let is_asked = asked.contains(block);
             let page = self.pages.insert(*block);
@@ -106,7 +106,7 @@ impl PageCache {
                         self.pages.touch(page);
                     }
                 }
-                None if is_asked => {}
+                None if is_asked => without_space.push(*block),
                 None => break,
             }
             self.counts.read_ahead += u64::from(!is_asked);
@@ -117,14 +117,22 @@ impl PageCache {
         }
         let blocks = run[0]..run[0] + count;
         let waits = blocks.start < asked.end && asked.start < blocks.end;
-        self.send_fetch(blocks, number, queue, if waits { Some(slot) } else { None });
+        let without_space = (!without_space.is_empty()).then_some((slot, without_space));
+        self.send_fetch(blocks, number, queue, if waits { Some(slot) } else { None }, without_space);
     }
 
-    pub(super) fn send_fetch(&mut self, blocks: Range<u32>, number: u64, queue: u16, waiter: Option<u32>) {
+    pub(super) fn send_fetch(
+        &mut self,
+        blocks: Range<u32>,
+        number: u64,
+        queue: u16,
+        waiter: Option<u32>,
+        without_space: Option<(u32, Vec<u32>)>,
+    ) {
         let Range { start, end } = self.sectors_of(&blocks);
         let waiters: Vec<u32> = waiter.into_iter().collect();
         waiters.iter().for_each(|slot| self.io.command(*slot).left += 1);
-        let fetch = self.fetches.put(Fetch { number, owner: waiter, blocks, waiters });
+        let fetch = self.fetches.put(Fetch { number, blocks, without_space, waiters });
         let request = Request { queue, ..Request::new(Op::Read, start, end - start) };
         self.io.array.send(0, request, &[], Purpose::Fetch(fetch));
     }
@@ -156,17 +164,14 @@ impl PageCache {
 
     /// A fetch has ended.
     pub(super) fn fetched(&mut self, fetch: u32, part: Ended<Purpose>) {
-        let Fetch { number, owner, blocks, waiters } = self.fetches.take(fetch);
+        let Fetch { number, blocks, without_space, waiters } = self.fetches.take(fetch);
         let (cell, cells) = (self.io.cell, part.cells.unwrap_or_default());
         let sectors = self.sectors_of(&blocks);
         let is_good = part.status == Status::Success;
         // What a command has changed since is newer in the cache.
-        let (mut brought, mut absent) = (Vec::new(), Vec::new());
+        let mut brought = Vec::new();
         for block in blocks.clone() {
-            let Some(page) = self.pages.find(block) else {
-                absent.push(block);
-                continue;
-            };
+            let Some(page) = self.pages.find(block) else { continue };
             let takes = self.pages.is_read_by(page, number) || is_good && seeded(LayerBug::ReadAheadOverWrite);
             if !takes {
                 if seeded(LayerBug::FetchOverRead) {
@@ -194,9 +199,8 @@ impl PageCache {
             let is_last = self.io.command(slot).ends();
             match request.op {
                 Op::Read => {
-                    // A block for which there was no space goes to the command that asked for it, and to no other.
-                    let without_space = absent.iter().filter(|_| owner == Some(slot));
-                    let mut blocks: Vec<u32> = brought.iter().chain(without_space).copied().collect();
+                    let own = without_space.iter().filter(|(owner, _)| *owner == slot).flat_map(|(_, blocks)| blocks);
+                    let mut blocks: Vec<u32> = brought.iter().chain(own).copied().collect();
                     blocks.sort_unstable();
                     let is_read_again = !is_good && self.read_alone(slot, &blocks);
                     if is_good {
