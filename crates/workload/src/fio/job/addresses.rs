@@ -76,13 +76,14 @@ impl JobRun {
                     }
                     map.clear();
                 }
-                let length = self.draw_size(direction, true, self.base)?;
-                let map = self.map.as_mut().expect("a bitmap was built with the job");
                 let block =
                     map.next_free(below(&mut self.rng, blocks)).expect("a map that is not full has a free block");
+                let start = self.base + block * block_bytes;
+                let length = self.draw_size(direction, true, start)?;
                 // As in fio, a request is cut short where the next block was covered before.
+                let map = self.map.as_mut().expect("a bitmap was built with the job");
                 let marked = map.mark(block, length.div_ceil(block_bytes));
-                Some((self.base + block * block_bytes, length.min(marked * block_bytes)))
+                Some((start, length.min(marked * block_bytes)))
             }
             MapKind::None => unreachable!("a random job without a map has a picker for each of its directions"),
         }
