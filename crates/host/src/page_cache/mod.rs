@@ -262,6 +262,7 @@ impl Layer for PageCache {
             self.abort_begun_writes();
             if !seeded(LayerBug::CleanKeptAfterLoss) {
                 self.pages.drop_clean();
+                self.fetches_are_stale();
             }
         }
         loss

@@ -18,6 +18,8 @@ pub(super) struct Fetch {
     blocks: Range<u32>,
     /// The command that it was sent for, and the blocks for which there was no space: they go to that command, and to no other.
     without_space: Option<(u32, Vec<u32>)>,
+    /// What it brings may have been lost below since it was read there.
+    is_stale: bool,
     /// Commands that wait for them.
     waiters: Vec<u32>,
 }
@@ -132,7 +134,7 @@ impl PageCache {
         let Range { start, end } = self.sectors_of(&blocks);
         let waiters: Vec<u32> = waiter.into_iter().collect();
         waiters.iter().for_each(|slot| self.io.command(*slot).left += 1);
-        let fetch = self.fetches.put(Fetch { number, blocks, without_space, waiters });
+        let fetch = self.fetches.put(Fetch { number, blocks, without_space, is_stale: false, waiters });
         let request = Request { queue, ..Request::new(Op::Read, start, end - start) };
         self.io.array.send(0, request, &[], Purpose::Fetch(fetch));
     }
@@ -162,12 +164,17 @@ impl PageCache {
         self.io.command(slot).cells[to..to + found.len()].copy_from_slice(found);
     }
 
+    /// The device below has lost what was not flushed: what is on its way up may be newer than what is there now, and is read again.
+    pub(super) fn fetches_are_stale(&mut self) {
+        self.fetches.all_mut().for_each(|(_, fetch)| fetch.is_stale = true);
+    }
+
     /// A fetch has ended.
     pub(super) fn fetched(&mut self, fetch: u32, part: Ended<Purpose>) {
-        let Fetch { number, blocks, without_space, waiters } = self.fetches.take(fetch);
+        let Fetch { number, blocks, without_space, is_stale, waiters } = self.fetches.take(fetch);
         let (cell, cells) = (self.io.cell, part.cells.unwrap_or_default());
         let sectors = self.sectors_of(&blocks);
-        let is_good = part.status == Status::Success;
+        let is_good = part.status == Status::Success && !is_stale;
         // What a command has changed since is newer in the cache.
         let mut brought = Vec::new();
         for block in blocks.clone() {

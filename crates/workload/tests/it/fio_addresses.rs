@@ -213,6 +213,16 @@ fn a_mix_and_split_sizes_have_their_shares() {
     assert!(sent.iter().all(|r| r.op == Op::Read || r.sectors == 8));
 }
 
+/// fio draws the size of a random block anew until it fits behind its offset: 1 KB is all that fits into the last 16 KB.
+#[test]
+fn sizes_of_random_blocks_are_drawn_until_they_fit() {
+    let region = 372 * 1024;
+    let sent =
+        run(&mut spec("rw=randwrite,bssplit=16k/93:1k/7,size=372k,io_limit=20m", MIB, 1), MIB, LATENCY, usize::MAX);
+    let tail = || sent.iter().filter(|r| r.sector * 512 > region - 16 * 1024);
+    assert!(tail().count() > 500 && tail().all(|r| r.sectors == 2), "{:?}", tail().find(|r| r.sectors != 2));
+}
+
 #[test]
 fn sequential_modes_walk_as_fio_walks() {
     let offsets = |text: &str| -> Vec<u64> {
