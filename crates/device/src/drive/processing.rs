@@ -91,7 +91,9 @@ impl Drive {
         }
         if controller.dram > 0 {
             let memory = self.memory();
-            let kept = memory.into_iter().filter(|(name, bytes)| *name != "simulator_bytes" && *bytes > 0);
+            let in_sram = |name| name == OWNER_LISTS && controller.sram > 0;
+            let kept =
+                memory.into_iter().filter(|(name, bytes)| *name != "simulator_bytes" && *bytes > 0 && !in_sram(*name));
             fits("dram", controller.dram, &kept.collect::<Vec<_>>())?;
         }
         if controller.sram > 0 {

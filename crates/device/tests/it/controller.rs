@@ -233,6 +233,31 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     assert!(message.contains("controller.sram: found 63 B") && message.contains("owner_list_bytes 64 B"), "{message}");
 }
 
+/// Bytes that a refusal expects.
+fn expected_bytes(message: &str) -> u64 {
+    let (_, expected) = message.split_once("expected at least").unwrap_or_else(|| panic!("{message}"));
+    let number = expected.split_once('(').and_then(|(_, number)| number.split_once(" bytes)"));
+    number.and_then(|(number, _)| number.parse().ok()).unwrap_or_else(|| panic!("{message}"))
+}
+
+#[test]
+fn lists_of_owners_are_in_sram_where_it_has_a_size_and_else_in_dram() {
+    let lists = ["ftl.owners=summary", "controller.dram=100k"];
+    let sram = |size: &'static str| [&lists[..], &[size]].concat();
+    let small = refusal(BOARD, &[&lists[..1], &["controller.sram=1k"]].concat());
+    let (in_dram, without) = (refusal(BOARD, &lists), refusal(BOARD, &sram("controller.sram=1m")));
+    assert!(small.contains("controller.sram: found 1 KiB (1024 bytes)"), "{small}");
+    assert!(in_dram.contains("owner_list_bytes") && !without.contains("owner_list_bytes"), "{in_dram}; {without}");
+    assert!(in_dram.contains("controller.dram: found 100 KiB (102400 bytes)"), "{in_dram}");
+    assert_eq!(expected_bytes(&in_dram), expected_bytes(&without) + expected_bytes(&small));
+    // What is left for DRAM fits exactly.
+    let fitting = format!("controller.dram={}", expected_bytes(&without));
+    let one_less = format!("controller.dram={}", expected_bytes(&without) - 1);
+    assert_eq!(refusal(BOARD, &[lists[0], "controller.sram=1m", &fitting]), "accepted");
+    assert_eq!(expected_bytes(&refusal(BOARD, &[lists[0], "controller.sram=1m", &one_less])), expected_bytes(&without));
+    assert_eq!(expected_bytes(&refusal(BOARD, &[lists[0], &fitting])), expected_bytes(&in_dram));
+}
+
 #[test]
 fn a_processor_is_given_once_and_has_a_clock() {
     let text = format!("{BOARD}[interface]\nprocessing = \"5us\"\n[controller]\nclock = \"87.5MHz\"\n");
