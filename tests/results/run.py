@@ -140,6 +140,10 @@ def runs():
     merge = ["ftl.mapping_unit=4k", "ftl.allocation=round-robin", "buffer.policy=fifo", "buffer.size=2m"]
     for reads in ("page", "gather"):
         yield run(f"board/{reads}", "jasmine-8g", PARTIAL, sets=[*merge, f"controller.reads={reads}"], count=20000)
+    # Lists of owners in place of OOB areas: early ones at flushes, and those that collection reads.
+    lists = ["flash.oob=ecc", "ftl.owners=summary"]
+    yield run("board/lists", "jasmine-8g", OVERWRITES, sets=lists, count=60000)
+    yield run("board/lists-synced", "jasmine-8g", SYNCED, sets=lists, count=20000)
     for key in ("flash.copyback=true", "flash.copyback=checked", "flash.cache_program=true", "flash.multi_plane=off"):
         yield run(f"chips/{key}", "bench-32g", MIXED, sets=[key])
     faults = ["flash.faults.program_failure=0.0005", "flash.faults.erase_failure=0.002", "gc.free_blocks=3"]
@@ -173,7 +177,7 @@ def runs():
 # What of a drive's result counts. Wall times, estimates, configuration, checks and prose do not.
 KEPT = (
     "requests", "bytes", "latency_ns", "virtual_time_ns", "flash", "write_amplification", "erases", "buffer", "map_cache",
-    "gc", "utilization", "over_provisioning", "host",
+    "gc", "utilization", "over_provisioning", "host", "controller",
 )
 
 

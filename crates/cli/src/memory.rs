@@ -124,7 +124,9 @@ impl Allowed {
             let total = memory.total().saturating_add(BESIDES);
             let mut hints = Vec::new();
             if verified {
-                let plain = Memory::of(&memory.label, config, false).map_or(0, |memory| memory.total()) + BESIDES;
+                let drive = Memory::of(&memory.label, config, false).map_or(0, |memory| memory.total());
+                let parts: u64 = memory.parts.iter().map(|(_, bytes)| bytes).sum();
+                let plain = drive.saturating_add(parts).saturating_add(BESIDES);
                 let fits = if plain <= self.bytes { "takes" } else { "still takes" };
                 hints.push(format!("without --verify it {fits} {}", format_size(plain)));
             }
@@ -170,7 +172,9 @@ fn less(part: Part, rest: u64) -> String {
         Part::Cache => "a smaller cache (--fs-set cache=...) takes less".to_string(),
         Part::Metadata => "fewer or smaller files take less".to_string(),
         Part::Check => format!("with --no-check it takes {rest}"),
-        Part::Layers => format!("without the host's layers it takes {rest}"),
+        Part::Layers => {
+            format!("without the host's layers it takes {rest}, and a smaller ram of page-cache takes less")
+        }
     }
 }
 

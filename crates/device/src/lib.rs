@@ -54,4 +54,6 @@ pub use placement::{PlacementPolicy, WrittenUnit};
 pub use registry::{
     Entry, MakePolicy, RegisterError, Registered, register_buffer, register_placement, register_victim, registered,
 };
-pub use stats::{BufferCounters, Check, Completion, Counters, OverProvisioning, Status, Utilization, Wear};
+pub use stats::{
+    BufferCounters, Check, Completion, ControllerCounters, Counters, OverProvisioning, Status, Utilization, Wear,
+};

@@ -9,7 +9,7 @@
 
 use ssdlab_base::Nanos;
 
-use crate::ControllerConfig;
+use crate::{ControllerConfig, ControllerCounters};
 
 /// The processor and the DRAM of a drive whose firmware takes time.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ pub(crate) struct Processor {
     free: Nanos,
     /// When what was to be copied so far is copied.
     copied: Nanos,
+    pub(crate) counters: ControllerCounters,
 }
 
 impl Processor {
@@ -39,18 +40,21 @@ impl Processor {
                 config: config.clone(),
                 free: Nanos::ZERO,
                 copied: Nanos::ZERO,
+                counters: ControllerCounters::default(),
             })
         })
     }
 
-    /// Virtual time starts again at zero.
+    /// Virtual time starts again at zero, and counting.
     pub(crate) fn restart(&mut self) {
         (self.free, self.copied) = (Nanos::ZERO, Nanos::ZERO);
+        self.counters = ControllerCounters::default();
     }
 
     fn serve(&mut self, from: Nanos, work: Nanos) -> Nanos {
         let before = self.free;
         self.free = before.max(from) + work;
+        self.counters.work += work;
         debug_assert!(self.free >= from + work, "work of {work} from {from} on is done at {}", self.free);
         debug_assert!(self.free >= before, "the processor was to be free at {before}, and now at {}", self.free);
         self.free
@@ -84,6 +88,7 @@ impl Processor {
             return from;
         }
         self.copied = self.copied.max(from) + time;
+        self.counters.copying += time;
         debug_assert!(self.copied > from, "{bytes} bytes are copied in no time at {from}");
         self.copied
     }
@@ -142,6 +147,10 @@ mod tests {
         assert_eq!(processor.copy(Nanos(5), 4096), Nanos(40_965));
         assert_eq!(processor.copy(Nanos(5), 4096), Nanos(81_925));
         assert_eq!(processor.copy(Nanos(5), 0), Nanos(5));
+        let ControllerCounters { work, copying, .. } = processor.counters;
+        assert_eq!((work, copying), (Nanos(8000 + 4000 + 8000 + 2000), Nanos(2 * 40_960)));
+        processor.restart();
+        assert_eq!(processor.counters, ControllerCounters::default());
         assert!(Processor::new(&ControllerConfig::default()).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use ssdlab_base::command_set::REFUSALS_MAX;
 use ssdlab_base::{Nanos, Op, Refusal};
-use ssdlab_flash::OpCounts;
+use ssdlab_flash::{OpCounts, QueueWaits};
 
 use crate::map_stats::MapCacheStats;
 
@@ -90,6 +90,8 @@ pub struct Counters {
     pub grown_bad_blocks: u64,
     /// Pages that could not be read and were rebuilt from the rest of their stripes.
     pub rebuilt_pages: u64,
+    /// Pages that checked copybacks moved and noticed as uncorrectable.
+    pub uncorrectable_copybacks: u64,
     /// Time that host writes waited for GC to free a block, summed over commands.
     pub gc_stall: Nanos,
     /// Of it, the time from when the erase that made space next was sent to its die: the rest is
@@ -103,6 +105,21 @@ pub struct Counters {
     pub refused: [u64; REFUSALS_MAX],
     /// The cache of the map, of a drive that has one.
     pub map_cache: Option<MapCacheStats>,
+    /// What one queue for all dies held up, of a drive that has it.
+    pub queue: Option<QueueWaits>,
+    /// The processor and the DRAM, of a drive where these take time.
+    pub controller: Option<ControllerCounters>,
+}
+
+/// What a controller whose firmware takes time did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControllerCounters {
+    /// Time that the processor worked.
+    pub work: Nanos,
+    /// Time that DRAM copied.
+    pub copying: Nanos,
+    /// Writes that began or ended inside a mapping unit.
+    pub misaligned_writes: u64,
 }
 
 impl Counters {
@@ -123,12 +140,15 @@ impl Counters {
             victims,
             grown_bad_blocks,
             rebuilt_pages,
+            uncorrectable_copybacks,
             gc_stall,
             gc_stall_erase,
             gc_stalled_commands,
             failed_commands,
             refused,
             map_cache,
+            queue,
+            controller,
         } = other;
         let each = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         self.flash.0.iter_mut().zip(&flash.0).for_each(|(to, from)| each(to, from));
@@ -145,12 +165,25 @@ impl Counters {
         self.trimmed_buffered_sectors += trimmed_buffered_sectors;
         self.grown_bad_blocks += grown_bad_blocks;
         self.rebuilt_pages += rebuilt_pages;
+        self.uncorrectable_copybacks += uncorrectable_copybacks;
         self.gc_stall += *gc_stall;
         self.gc_stall_erase += *gc_stall_erase;
         self.gc_stalled_commands += gc_stalled_commands;
         self.failed_commands += failed_commands;
         if let Some(map_cache) = map_cache {
             self.map_cache.get_or_insert_default().add(map_cache);
+        }
+        if let Some(QueueWaits { head_wait, held_up, held_up_time }) = queue {
+            let to = self.queue.get_or_insert_default();
+            to.head_wait += *head_wait;
+            to.held_up += held_up;
+            to.held_up_time += *held_up_time;
+        }
+        if let Some(ControllerCounters { work, copying, misaligned_writes }) = controller {
+            let to = self.controller.get_or_insert_default();
+            to.work += *work;
+            to.copying += *copying;
+            to.misaligned_writes += misaligned_writes;
         }
     }
 }

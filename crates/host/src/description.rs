@@ -303,8 +303,12 @@ impl Node {
         {
             node = &between.below[0];
         }
-        let Node::Drive(config) = node else {
-            return Err(above.error(LayerError::NoDrive { layer, handing_on: handing_on() }));
+        let config = match node {
+            Node::Drive(config) => config,
+            Node::Layer(between) => {
+                let found = format!("the layer {}", between.kind.name);
+                return Err(above.error(LayerError::NoDrive { layer, found, handing_on: handing_on() }));
+            }
         };
         let design = &config.as_deref().unwrap_or(named).ftl.design;
         if design_commands(design).is_some_and(|known| sets.iter().any(|set| set.name == known.name)) {

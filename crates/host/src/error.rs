@@ -99,12 +99,14 @@ pub enum LayerError {
     NoneInSync,
     /// It needs a drive's command set, and stands on a layer that does not hand it on.
     #[error(
-        "expected a drive below the layer {layer}, with no layer between them but those that hand on its commands \
+        "found {found}, expected a drive below the layer {layer}, with no layer between them but those that hand on its commands \
          ({handing_on})"
     )]
     NoDrive {
         /// The layer's name in descriptions.
         layer: &'static str,
+        /// What is below it.
+        found: String,
         /// The layers that may stand between them.
         handing_on: String,
     },

@@ -17,8 +17,8 @@ pub use crate::by_cause::ByCause;
 use crate::ready_busy::ReadyBusy;
 pub use crate::variants::Repetition;
 pub use drive::{
-    Buffer, Capacity, Erases, Flash, FlashOps, Gc, MapCache, MapRequests, OverProvisioning, Theory, Utilization,
-    WearHistogram, WriteAmplification,
+    Buffer, Capacity, Controller, Erases, Flash, FlashOps, Gc, MapCache, MapRequests, OverProvisioning, Queue, Theory,
+    Utilization, WearHistogram, WriteAmplification,
 };
 pub use latencies::{
     Latencies, LatencyBreakdown, LatencySplit, LatencySummary, OpBreakdown, OpTimeline, PerOp, SlowRequest, Wait,
@@ -140,6 +140,9 @@ pub struct DeviceResult {
     /// The cache of the map; absent where all of the map is in RAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<MapCache>,
+    /// The controller's processor and DRAM; absent where these take no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<Controller>,
     /// Garbage collection and wear levelling.
     pub gc: Gc,
     /// Busy time as a share of virtual time.

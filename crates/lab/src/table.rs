@@ -223,6 +223,9 @@ fn rows() -> Vec<Row> {
             }),
         ),
         row("  pages rebuilt", |d| positive(d.flash.rebuilt_pages as f64).map(|_| count(d.flash.rebuilt_pages))),
+        row("  uncorrectable copybacks", |d| {
+            Some(d.flash.uncorrectable_copybacks).filter(|&pages| pages > 0).map(count)
+        }),
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().map(wear)),
         row("  a block since new", |d| Some(wear(&d.erases))),
@@ -247,6 +250,9 @@ fn rows() -> Vec<Row> {
         row("  mean wait", timed(|d| mapped(d)?.wait_mean_ns.map(|mean| Nanos(mean.round() as u64).to_string()))),
         row("channels busy", timed(|d| mean_share(&d.utilization.channels))),
         row("dies busy", timed(|d| mean_share(&d.utilization.dies))),
+        row("  idle behind others", timed(|d| part(d.flash.queue?.held_up_ns, d.virtual_time_ns * dies(d)))),
+        row("first of queue waits", timed(|d| part(d.flash.queue?.head_wait_ns, d.virtual_time_ns))),
+        row("processor busy", timed(|d| part(d.controller?.work_ns, d.virtual_time_ns))),
         row("capacity", |d| Some(d.capacity.user_bytes).filter(|&bytes| bytes > 0).map(format_size)),
         row("  of the drives below", |d| (!d.host_layers.is_empty()).then(|| format_size(d.capacity.drive_bytes))),
         row("over-provisioning", |d| Some(format!("{:.1} %", d.over_provisioning.nominal * 100.0))),
@@ -355,6 +361,11 @@ fn queue_depth(device: &DeviceResult) -> Option<String> {
     let interface = device.configuration.get("interface")?;
     let (queues, depth) = (interface.get("queues")?.as_u64()?, interface.get("queue_depth")?.as_u64()?);
     Some(if queues == 1 { depth.to_string() } else { format!("{queues} x {depth}") })
+}
+
+/// Dies of all drives.
+fn dies(device: &DeviceResult) -> u64 {
+    device.utilization.dies.len() as u64
 }
 
 /// Planes that can work together.

@@ -42,6 +42,22 @@ fn a_large_drive_runs_where_it_is_allowed() {
 }
 
 #[test]
+fn a_page_cache_counts_with_what_a_run_takes_and_the_hint_says_how_to_have_less() {
+    let bench = Bench::new();
+    bench.write("host.toml", "[[layer]]\nkind = \"page-cache\"\nram = \"2g\"\n");
+    let run = |memory: &'static str| {
+        ["run", "-d", "demo-slc", "--host", "host.toml", "-w", TEN, "--verify", "--memory", memory]
+    };
+    bench.refuses(
+        &run("1g"),
+        &["host.toml:2:8: ram: the layer needs up to ", "a smaller ram takes less", "m allows it"],
+    );
+    let hints =
+        ["without --verify it still takes ", " GiB; ", "and a smaller ram of page-cache takes less", "m allows it"];
+    bench.refuses(&run("2100m"), &hints);
+}
+
+#[test]
 fn one_drive_of_several_is_enough_to_refuse_them_all() {
     let bench = Bench::new();
     let run = ["run", "-d", "tiny.toml", "qlc-nvme-3840g", "-w", TEN, "--memory", "1g", "--out", "out"];

@@ -1,6 +1,6 @@
 //! Commands of a drive whose firmware takes time: the processor takes them up and ends them, and data is copied in DRAM.
 
-use ssdlab_base::{Nanos, Op, SECTOR_BYTES, format_size};
+use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 
 use super::latency_trace::Ends;
 use super::{Direction, Drive, DriveError, Timer};
@@ -18,9 +18,14 @@ impl Drive {
     #[inline(never)]
     pub(super) fn enter_by_processor(&mut self, command: u32, data: u64, from: Nanos) {
         let Some(processor) = &mut self.media.processor else { return };
+        let request = self.commands[command].request;
+        let is_write = request.op == Op::Write;
+        if is_write && !is_whole(&request, self.sectors_per_unit) {
+            processor.counters.misaligned_writes += 1;
+        }
         let (processed, work) = processor.take_command(from);
         let arrived = self.host.interface.transfer(processed, data, Direction::ToDrive);
-        let buffers = self.stage.buffer.is_some() && self.commands[command].request.op == Op::Write;
+        let buffers = self.stage.buffer.is_some() && is_write;
         let ready = if buffers { processor.copy(arrived, data) } else { arrived };
         debug_assert!(
             ready >= arrived && arrived >= processed,
@@ -91,7 +96,9 @@ impl Drive {
         }
         if controller.dram > 0 {
             let memory = self.memory();
-            let kept = memory.into_iter().filter(|(name, bytes)| *name != "simulator_bytes" && *bytes > 0);
+            let in_sram = |name| name == OWNER_LISTS && controller.sram > 0;
+            let kept =
+                memory.into_iter().filter(|(name, bytes)| *name != "simulator_bytes" && *bytes > 0 && !in_sram(*name));
             fits("dram", controller.dram, &kept.collect::<Vec<_>>())?;
         }
         if controller.sram > 0 {
@@ -107,6 +114,11 @@ impl Drive {
         let of_pages = frontiers * u64::from(self.media.units_per_page) * OWNER_BYTES;
         self.media.list_memory().unwrap_or((OWNER_LISTS, of_pages))
     }
+}
+
+/// Whether a request begins and ends with a unit of so many sectors.
+fn is_whole(request: &Request, sectors_per_unit: u64) -> bool {
+    request.sector.is_multiple_of(sectors_per_unit) && request.end().is_multiple_of(sectors_per_unit)
 }
 
 /// Refuses `kept`, by name and in bytes, if it does not fit.

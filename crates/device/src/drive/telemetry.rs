@@ -26,7 +26,10 @@ impl Drive {
             victims: self.gc.victims,
             grown_bad_blocks: self.gc.grown_bad,
             rebuilt_pages: self.media.rebuilt_pages,
+            uncorrectable_copybacks: self.media.flash.uncorrectable_copybacks(),
             map_cache: self.ftl.map_stats().map(|stats| MapCacheStats { waits: self.map_waits, ..stats }),
+            queue: self.media.flash.queue_waits(),
+            controller: self.media.processor.as_ref().map(|processor| processor.counters),
             ..self.counters
         }
     }

@@ -1,7 +1,9 @@
 //! `[controller]`: single commands to the nanosecond with a processor, copies and each way to read; what is refused.
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::{Answers, ControllerConfig, Description, Drive, DriveConfig, InterfaceKind, Options, Reads};
+use ssdlab_device::{
+    Answers, ControllerConfig, ControllerCounters, Description, Drive, DriveConfig, InterfaceKind, Options, Reads,
+};
 use ssdlab_flash::{Contents, OpKind};
 
 use crate::timing_support::*;
@@ -48,6 +50,10 @@ fn a_command_pays_for_itself_its_map_entries_its_operations_and_its_end() {
     // A part of a page is completed from the rest of it: a read is issued, then the program, which is longer in coming.
     let completed = [OVERHEAD, TAKE, link(1), ISSUE, COMMAND + READ + part(7), PROGRAM_PAGE, END];
     host.assert_takes(Request::new(Op::Write, 3, 1), &completed);
+    // Five commands, of which four read or program; the last one looks up one entry, as the others, and issues two operations.
+    let work = Nanos(5 * (TAKE + ENTRY + ISSUE + END));
+    let counters = ControllerCounters { work, copying: Nanos::ZERO, misaligned_writes: 1 };
+    assert_eq!(host.drive.counters().controller, Some(counters));
     host.assert_checks_hold();
 }
 
@@ -231,6 +237,31 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     assert!(refusal(BOARD, &buffered).contains("buffer_bytes 64 MiB"), "{}", refusal(BOARD, &buffered));
     let message = refusal(BOARD, &["controller.sram=63"]);
     assert!(message.contains("controller.sram: found 63 B") && message.contains("owner_list_bytes 64 B"), "{message}");
+}
+
+/// Bytes that a refusal expects.
+fn expected_bytes(message: &str) -> u64 {
+    let (_, expected) = message.split_once("expected at least").unwrap_or_else(|| panic!("{message}"));
+    let number = expected.split_once('(').and_then(|(_, number)| number.split_once(" bytes)"));
+    number.and_then(|(number, _)| number.parse().ok()).unwrap_or_else(|| panic!("{message}"))
+}
+
+#[test]
+fn lists_of_owners_are_in_sram_where_it_has_a_size_and_else_in_dram() {
+    let lists = ["ftl.owners=summary", "controller.dram=100k"];
+    let sram = |size: &'static str| [&lists[..], &[size]].concat();
+    let small = refusal(BOARD, &[&lists[..1], &["controller.sram=1k"]].concat());
+    let (in_dram, without) = (refusal(BOARD, &lists), refusal(BOARD, &sram("controller.sram=1m")));
+    assert!(small.contains("controller.sram: found 1 KiB (1024 bytes)"), "{small}");
+    assert!(in_dram.contains("owner_list_bytes") && !without.contains("owner_list_bytes"), "{in_dram}; {without}");
+    assert!(in_dram.contains("controller.dram: found 100 KiB (102400 bytes)"), "{in_dram}");
+    assert_eq!(expected_bytes(&in_dram), expected_bytes(&without) + expected_bytes(&small));
+    // What is left for DRAM fits exactly.
+    let fitting = format!("controller.dram={}", expected_bytes(&without));
+    let one_less = format!("controller.dram={}", expected_bytes(&without) - 1);
+    assert_eq!(refusal(BOARD, &[lists[0], "controller.sram=1m", &fitting]), "accepted");
+    assert_eq!(expected_bytes(&refusal(BOARD, &[lists[0], "controller.sram=1m", &one_less])), expected_bytes(&without));
+    assert_eq!(expected_bytes(&refusal(BOARD, &[lists[0], &fitting])), expected_bytes(&in_dram));
 }
 
 #[test]

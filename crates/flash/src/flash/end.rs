@@ -81,7 +81,7 @@ impl Flash {
         flight.waits_for -= 1;
         if flight.waits_for == 0 {
             let follower = flight.follower;
-            let die = self.set_ready(op);
+            let die = self.set_ready(op, now);
             if follower != NONE || !self.on_ready.is_empty() {
                 self.release_more(op, follower, now);
             }
@@ -108,7 +108,7 @@ impl Flash {
             let (links, next) = (flight.waits_for, flight.follower);
             assert_eq!(links & !NOT_ISSUED, 0, "a follower waits for nothing else");
             if links == 0 {
-                self.set_ready(follower);
+                self.set_ready(follower, now);
             }
             self.tell_ready(follower, now);
             follower = next;
@@ -127,7 +127,7 @@ impl Flash {
 
     /// What an operation waited for has ended: at the head of its queue it may be chosen. Returns its die.
     #[inline(always)]
-    pub(super) fn set_ready(&mut self, op: u32) -> DieId {
+    pub(super) fn set_ready(&mut self, op: u32, now: Nanos) -> DieId {
         let flight = &self.flights[op as usize];
         let (block, class, order) = (flight.submit.block, flight.submit.class, flight.order);
         let die = self.die_of(block);
@@ -136,7 +136,7 @@ impl Flash {
         if self.queues[index].head == op {
             self.queues[index].order = order;
             if self.is_watched {
-                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane);
+                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane, now);
             }
         }
         die
@@ -196,6 +196,7 @@ impl Flash {
         assert_eq!(plane(from), plane(to), "a copyback from page {source} to {target} stays in its plane");
         self.blocks.read(from, source % pages, asked);
         if self.faults.strikes(OpKind::Read, from, 0) {
+            self.uncorrectable_copybacks += u64::from(self.config.checks_copyback);
             let units = self.oob.units_per_page();
             let first = target.first_unit(units);
             for unit in UnitId::each(first..first + units) {

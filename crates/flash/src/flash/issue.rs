@@ -76,7 +76,7 @@ impl Flash {
 
     /// An operation that waits for nothing any more may be taken up.
     fn issued(&mut self, op: OpId, class: Class, now: Nanos) {
-        let die = self.set_ready(op);
+        let die = self.set_ready(op, now);
         let state = &self.dies[die.index()];
         if state.phase == Phase::Idle && state.suspended == super::NONE {
             self.start_next(die, now);

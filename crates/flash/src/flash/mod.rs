@@ -41,6 +41,7 @@ use crate::{
 
 pub use operation::{Done, NONE, OpId, Submit};
 pub use resources::MAX_PLANES_PER_DIE;
+pub use single::QueueWaits;
 pub use waits::{RecordId, Stay, Stretch};
 pub use watch::ArrayWork;
 
@@ -62,6 +63,8 @@ pub struct Flash {
     counts: OpCounts,
     /// Of `counts`, those that ran on several planes at once.
     multi_plane: OpCounts,
+    /// Checked copybacks whose page could not be corrected.
+    uncorrectable_copybacks: u64,
     dies: Vec<Die>,
     /// Operations by die, class and plane, each in order.
     queues: Vec<Queue>,
@@ -82,6 +85,8 @@ pub struct Flash {
     is_watched: bool,
     /// The head of the drive's one queue, where it has that.
     first: Option<single::Head>,
+    /// What that queue holds up.
+    queue_watch: Option<Box<single::QueueWatch>>,
     /// Operations that are submitted and not issued, and when they are, in order.
     issues: VecDeque<(Nanos, OpId)>,
     /// By operation that is not ready yet: the one that waits until it is. Empty where none does.
@@ -152,6 +157,7 @@ impl Flash {
             rng: rng(seed, "flash latencies"),
             counts: OpCounts::default(),
             multi_plane: OpCounts::default(),
+            uncorrectable_copybacks: 0,
             dies: (0..geometry.dies()).map(die).collect(),
             queues: vec![EMPTY; geometry.planes() as usize * CLASSES],
             channels: vec![channel; geometry.channels as usize],
@@ -167,6 +173,7 @@ impl Flash {
             waits: None,
             is_watched: is_single,
             first: None,
+            queue_watch: is_single.then(|| Box::new(single::QueueWatch::new(geometry.dies()))),
             issues: VecDeque::new(),
             on_ready: Vec::new(),
             holds_failed_reads: false,

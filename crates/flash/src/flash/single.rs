@@ -24,6 +24,8 @@
 //!
 //! The head is kept, and the time at which it is looked at next; the rest is in the state of the dies, and looked up. A drive
 //! with other schedulers pays a comparison where a die chooses.
+//!
+//! [`QueueWaits`] counts what the queue costs: the head's wait, and idle dies whose operations are behind it.
 
 use ssdlab_base::Nanos;
 
@@ -42,7 +44,68 @@ pub(super) struct Head {
     queue: u32,
 }
 
+/// What the drive's one queue held up, of the operations that were taken from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueWaits {
+    /// Time in which the first operation of the queue waited: for its die, or with [`SchedulerKind::SingleFifo`] until what was sent
+    /// before it was across.
+    pub head_wait: Nanos,
+    /// How often an idle die waited for an operation that was ready, because that was not the first of the queue.
+    pub held_up: u64,
+    /// How long idle dies waited so, summed over dies.
+    pub held_up_time: Nanos,
+}
+
+/// What is kept to count [`QueueWaits`].
+#[derive(Clone, Debug)]
+pub(super) struct QueueWatch {
+    pub(super) waits: QueueWaits,
+    /// Since when the operation that is the head now has been.
+    head_since: Nanos,
+    /// For each die, since when it has had operations that are ready; `MAX` for one that has none.
+    ready_since: Vec<Nanos>,
+}
+
+impl QueueWatch {
+    pub(super) fn new(dies: u32) -> QueueWatch {
+        QueueWatch {
+            waits: QueueWaits::default(),
+            head_since: Nanos::ZERO,
+            ready_since: vec![Nanos::MAX; dies as usize],
+        }
+    }
+
+    /// Another operation is the head from now on, or none; `waited` if there was one.
+    fn head_changes(&mut self, waited: bool, now: Nanos) {
+        if waited {
+            self.waits.head_wait += now.since(self.head_since);
+        }
+        self.head_since = now;
+    }
+
+    /// Die `die`, whose last work ended at `idle`, takes an operation; `goes_on` if it has more that are ready.
+    fn takes(&mut self, die: DieId, idle: Nanos, goes_on: bool, now: Nanos) {
+        let ready_since = &mut self.ready_since[die.index()];
+        let held_up = now.since(idle.max(*ready_since));
+        if !goes_on {
+            *ready_since = Nanos::MAX;
+        }
+        self.waits.held_up += u64::from(held_up > Nanos::ZERO);
+        self.waits.held_up_time += held_up;
+    }
+
+    /// Nothing is in the queue any more.
+    fn empty(&mut self) {
+        self.ready_since.fill(Nanos::MAX);
+    }
+}
+
 impl Flash {
+    /// What the drive's one queue held up, of a drive that has one.
+    pub fn queue_waits(&self) -> Option<QueueWaits> {
+        self.queue_watch.as_ref().map(|watch| watch.waits)
+    }
+
     /// Whether the drive has one queue.
     #[inline]
     pub(super) fn has_single_queue(&self) -> bool {
@@ -73,16 +136,26 @@ impl Flash {
     /// Operation `op`, the first in `queue` of its die, is ready.
     #[cold]
     #[inline(never)]
-    pub(super) fn ready_for_drive(&mut self, op: OpId, die: DieId, queue: u32) {
-        if self.has_single_queue() {
-            let ready = Head { order: self.flights[op as usize].order, die, queue };
-            self.first = Some(self.first.map_or(ready, |first| first.min(ready)));
+    pub(super) fn ready_for_drive(&mut self, op: OpId, die: DieId, queue: u32, now: Nanos) {
+        let Some(watch) = &mut self.queue_watch else { return };
+        let ready = Head { order: self.flights[op as usize].order, die, queue };
+        let ready_since = &mut watch.ready_since[die.index()];
+        *ready_since = now.min(*ready_since);
+        if self.first.is_none_or(|first| ready < first) {
+            watch.head_changes(self.first.is_some(), now);
+            self.first = Some(ready);
         }
     }
 
     /// The head was taken: what is behind it is the head now. Its die is asked at once where the head need not be sent first.
     pub(super) fn head_is_taken(&mut self, by: DieId, now: Nanos) {
         self.first = self.find_head();
+        let (idle, waiting) = (self.dies[by.index()].until, self.dies[by.index()].waiting);
+        let goes_on = self.oldest_ready(by, waiting).is_some();
+        if let Some(watch) = &mut self.queue_watch {
+            watch.takes(by, idle, goes_on, now);
+            watch.head_changes(true, now);
+        }
         if self.sends_one_at_a_time() {
             return;
         }
@@ -157,9 +230,17 @@ impl Flash {
         self.events.clear(self.queue_event_number());
     }
 
+    /// What the queue held up is counted from now on.
+    pub(super) fn forget_queue_waits(&mut self) {
+        self.queue_watch.as_mut().into_iter().for_each(|watch| watch.waits = QueueWaits::default());
+    }
+
     /// Power goes: nothing waits, and nothing is sent.
     pub(super) fn empty_single_queue(&mut self) {
         self.first = None;
+        self.queue_watch.as_mut().into_iter().for_each(|watch| watch.empty());
+        // Virtual time may start again.
+        self.dies.iter_mut().for_each(|die| die.until = Nanos::ZERO);
         self.forget_queue_event();
     }
 

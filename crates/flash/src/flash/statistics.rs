@@ -17,11 +17,17 @@ impl Flash {
         &self.multi_plane
     }
 
+    /// Pages that checked copybacks moved and noticed as uncorrectable: what a copy holds of them is lost.
+    pub const fn uncorrectable_copybacks(&self) -> u64 {
+        self.uncorrectable_copybacks
+    }
+
     /// Forgets counters and busy times, and starts virtual time again; nothing may be in flight.
     pub fn reset_statistics(&mut self) {
         assert_eq!(self.in_flight, 0, "statistics are reset only while the chips are idle");
         self.counts = OpCounts::default();
         self.multi_plane = OpCounts::default();
+        self.uncorrectable_copybacks = 0;
         for die in &mut self.dies {
             die.busy = Nanos::ZERO;
         }
@@ -31,6 +37,7 @@ impl Flash {
         }
         if self.has_single_queue() {
             self.empty_single_queue();
+            self.forget_queue_waits();
         }
         if self.waits.is_some() {
             self.record_waits(true);

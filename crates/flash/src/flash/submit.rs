@@ -65,7 +65,7 @@ impl Flash {
         if self.is_watched {
             self.note_submitted(op, now);
             if is_first_and_ready {
-                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane);
+                self.ready_for_drive(op, die, class as u32 * self.geometry.planes_per_die + plane, now);
             }
         }
         let state = &mut self.dies[die.index()];

@@ -296,6 +296,24 @@ fn erases_and_programs_draw_their_ranges_too() {
 }
 
 #[test]
+fn a_checked_copyback_counts_pages_that_it_cannot_correct() {
+    for (checks_copyback, counted) in [(false, 0), (true, 3)] {
+        let mut config = chips(1, 1, 1);
+        config.checks_copyback = checks_copyback;
+        config.faults.uncorrectable_read = 1.0;
+        let mut bench = Bench::new(&config);
+        bench.fill(0, 3);
+        for page in 0..3 {
+            bench.submit_full(OpKind::Copyback, Class::GcWrite, 1, page, 0, Ppn(page), 0);
+        }
+        bench.run();
+        assert_eq!(bench.flash.uncorrectable_copybacks(), counted);
+        bench.flash.reset_statistics();
+        assert_eq!(bench.flash.uncorrectable_copybacks(), 0);
+    }
+}
+
+#[test]
 fn a_checked_copyback_crosses_the_channel_once_between_its_read_and_its_program() {
     let mut config = chips(1, 3, 1);
     config.checks_copyback = true;

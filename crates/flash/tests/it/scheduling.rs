@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use ssdlab_base::{Nanos, rng};
-use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, Ppn, SchedulerKind};
+use ssdlab_flash::{BlockId, Class, FlashConfig, OpKind, Ppn, QueueWaits, SchedulerKind};
 
 use crate::support::*;
 
@@ -278,6 +278,30 @@ fn in_order_a_busy_die_holds_up_the_whole_drive_and_a_read_may_suspend_it() {
 }
 
 #[test]
+fn in_order_idle_dies_behind_a_busy_one_are_counted_from_when_their_operations_are_ready() {
+    let mut config = chips(3, 1, 1);
+    config.scheduler = SchedulerKind::InOrder;
+    let mut bench = Bench::new(&config);
+    let (other, third) = (bench.block(1, 0, 0), bench.block(2, 0, 0));
+    bench.fill(third, 1);
+    bench.flash.reset_statistics();
+    bench.program(0, 0);
+    bench.program(0, 1);
+    bench.program(other, 0);
+    // The third die's program is behind its own read, and then behind the second page as well.
+    let (old, read) = bench.submit_full(OpKind::Read, Class::HostRead, third, 0, PAGE, Ppn::NONE, 0);
+    let (merge, op) = bench.submit_full(OpKind::Program, Class::HostWrite, third, 1, PAGE, Ppn::NONE, 1);
+    bench.flash.link(read, op);
+    bench.assert_ends_at(old, PROGRAM_PAGE + READ_PAGE);
+    bench.assert_ends_at(merge, PROGRAM_PAGE + READ_PAGE + PROGRAM_PAGE);
+    // The head waited for the first die; two dies were idle all that time, and the merge was taken as soon as it was ready.
+    let waits = QueueWaits { head_wait: Nanos(PROGRAM_PAGE), held_up: 2, held_up_time: Nanos(2 * PROGRAM_PAGE) };
+    assert_eq!(bench.flash.queue_waits(), Some(waits));
+    config.scheduler = SchedulerKind::Fifo;
+    assert_eq!(Bench::new(&config).flash.queue_waits(), None);
+}
+
+#[test]
 fn in_order_an_operation_that_waits_is_not_in_the_queue_yet() {
     let mut config = chips(2, 1, 1);
     config.scheduler = SchedulerKind::InOrder;
@@ -297,20 +321,26 @@ fn in_order_an_operation_that_waits_is_not_in_the_queue_yet() {
 }
 
 /// When each of whole-page writes to `banks` ends: it is accepted when its bank is idle and the one before it was accepted, takes its
-/// channel in the order of acceptance, and keeps its bank until it is programmed.
-fn waiting_room(banks: &[u32], (channels, ways): (u32, u32), transfer: u64, program: u64) -> Vec<u64> {
+/// channel in the order of acceptance, and keeps its bank until it is programmed. And what the waiting room holds up: the last to
+/// enter it waits until it is accepted, and a bank that is idle before it accepts its next page waits for others.
+fn waiting_room(banks: &[u32], (channels, ways): (u32, u32), transfer: u64, program: u64) -> (Vec<u64>, QueueWaits) {
     let mut idle = vec![0; (channels * ways) as usize];
     let mut free = vec![0; channels as usize];
     let mut accepted = 0;
     let mut ends = Vec::new();
+    let mut waits = QueueWaits::default();
     for bank in banks {
         let (bank, channel) = (*bank as usize, (bank / ways) as usize);
+        let held_up = Nanos(accepted).since(Nanos(idle[bank]));
+        waits.held_up += u64::from(held_up > Nanos::ZERO);
+        waits.held_up_time += held_up;
         accepted = idle[bank].max(accepted);
+        waits.head_wait = Nanos(accepted);
         let sent = free[channel].max(accepted) + transfer;
         (free[channel], idle[bank]) = (sent, sent + program);
         ends.push(sent + program);
     }
-    ends
+    (ends, waits)
 }
 
 #[test]
@@ -335,7 +365,10 @@ fn in_order_random_pages_of_the_openssd_board_end_as_counted() {
         });
         let tokens: Vec<u32> = tokens.collect();
         let last = bench.run();
-        let counted = waiting_room(&banks, (channels, ways), 491_520, 1_300_000);
+        let (counted, waits) = waiting_room(&banks, (channels, ways), 491_520, 1_300_000);
+        assert_eq!(bench.flash.queue_waits(), Some(waits), "{channels} channels of {ways}");
+        bench.flash.reset_statistics();
+        assert_eq!(bench.flash.queue_waits(), Some(QueueWaits::default()));
         for (token, end) in tokens.into_iter().zip(&counted) {
             assert_eq!(bench.end(token), Some(*end), "page {token} on {channels} channels of {ways}");
         }

@@ -35,7 +35,10 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(below: &Below, config: &AppendConfig) -> Result<Layout, LayerError> {
         let Below { sectors, unit_bytes, segment, most_active } = *below;
-        let segment = segment.ok_or(LayerError::NoDrive { layer: LAYER.name, handing_on: handing_on() })?;
+        let segment = segment.ok_or_else(|| {
+            let found = "a device without segments".to_string();
+            LayerError::NoDrive { layer: LAYER.name, found, handing_on: handing_on() }
+        })?;
         if (1..MOST_ACTIVE).contains(&most_active) {
             return Err(LayerError::FewActive { found: most_active, needed: MOST_ACTIVE });
         }

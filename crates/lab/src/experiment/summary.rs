@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ssdlab_base::{Nanos, SECTOR_BYTES};
-use ssdlab_device::{Counters, MapCacheStats, MapUser, PlacementConfig, Setting};
-use ssdlab_flash::{Faults, OpCounts, OpKind, ScriptedFault};
+use ssdlab_device::{ControllerCounters, Counters, MapCacheStats, MapUser, PlacementConfig, Setting};
+use ssdlab_flash::{Faults, OpCounts, OpKind, QueueWaits, ScriptedFault};
 use ssdlab_host::{Administration, LayerMetrics, Part};
 use ssdlab_measure::{Lifetime, Usage};
 
@@ -17,9 +17,9 @@ use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, Cdf, Check, DeviceResult, DriveOfStack, Flash, FlashOps, Gc, Host, LatencySummary, MapCache, MapRequests,
-    Outstanding, OverProvisioning, PerOp, Precondition, RateVariation, Subtest, Theory, Throughput, Utilization,
-    WearHistogram, WriteAmplification,
+    Buffer, Cdf, Check, Controller, DeviceResult, DriveOfStack, Flash, FlashOps, Gc, Host, LatencySummary, MapCache,
+    MapRequests, Outstanding, OverProvisioning, PerOp, Precondition, Queue, RateVariation, Subtest, Theory, Throughput,
+    Utilization, WearHistogram, WriteAmplification,
 };
 use crate::smart::SmartLogs;
 use crate::theory;
@@ -231,6 +231,7 @@ pub(super) fn summarise(
         lifetime,
         buffer: buffer(&counters),
         map_cache: counters.map_cache.as_ref().map(map_cache),
+        controller: counters.controller.as_ref().map(controller),
         gc: gc(&counters),
         utilization,
         memory,
@@ -339,7 +340,18 @@ fn flash(counters: &Counters) -> Flash {
         erases: ops(OpKind::Erase),
         copybacks: ops(OpKind::Copyback),
         rebuilt_pages: counters.rebuilt_pages,
+        uncorrectable_copybacks: counters.uncorrectable_copybacks,
+        queue: counters.queue.map(|QueueWaits { head_wait, held_up, held_up_time }| Queue {
+            head_wait_ns: head_wait.0,
+            held_up,
+            held_up_ns: held_up_time.0,
+        }),
     }
+}
+
+fn controller(counters: &ControllerCounters) -> Controller {
+    let ControllerCounters { work, copying, misaligned_writes } = *counters;
+    Controller { work_ns: work.0, copying_ns: copying.0, misaligned_writes }
 }
 
 fn write_amplification(counts: &OpCounts, page_bytes: u64, written: u64) -> Option<WriteAmplification> {

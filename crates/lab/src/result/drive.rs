@@ -20,6 +20,34 @@ pub struct Flash {
     /// Pages that could not be read and were rebuilt from the rest of their stripes.
     #[serde(default)]
     pub rebuilt_pages: u64,
+    /// Pages that checked copybacks moved and noticed as uncorrectable.
+    #[serde(default)]
+    pub uncorrectable_copybacks: u64,
+    /// What one queue for all dies held up; absent where each die has queues of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+}
+
+/// What one queue for all dies held up, of the operations that were taken from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Time in which the first operation of the queue waited, for a busy die as a rule.
+    pub head_wait_ns: u64,
+    /// How often an idle die waited for an operation that was ready, and not the first of the queue.
+    pub held_up: u64,
+    /// How long, summed over dies.
+    pub held_up_ns: u64,
+}
+
+/// What a controller whose firmware takes time did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Controller {
+    /// Time that the processor worked.
+    pub work_ns: u64,
+    /// Time that DRAM copied.
+    pub copying_ns: u64,
+    /// Writes that reached the drive and began or ended inside a mapping unit.
+    pub misaligned_writes: u64,
 }
 
 /// Operations of one kind.

@@ -42,3 +42,20 @@ pub(super) const BUSY_BANKS: Column<Reading> = ("busy banks", "%", |run| busy_di
 /// The share of time in which a channel moves data, on average.
 pub(super) const BUSY_CHANNELS: Column<Reading> =
     ("busy channels", "%", |run| run.mean("utilization.channels").map(|share| 100.0 * share));
+
+/// The share of writes that reached the drive which begin or end inside a page.
+pub(super) const MISALIGNED: Column<Reading> = ("misaligned requests", "%", |run| {
+    let (requests, _) = sent(run)?;
+    run.number("controller.misaligned_writes").map(|writes| 100.0 * writes / requests)
+});
+
+/// The share of time in which the first operation in the controller's one waiting room waits for its busy bank.
+pub(super) const HEAD_WAITS: Column<Reading> = ("waits for a busy bank", "%", |run| {
+    Some(100.0 * run.number("flash.queue.head_wait_ns")? / run.number("virtual_time_ns")?)
+});
+
+/// The share of time in which a bank is idle and has an operation that is behind another one, on average over banks.
+pub(super) const HELD_UP: Column<Reading> = ("idle behind a busy bank", "%", |run| {
+    let banks = run.length("utilization.dies") as f64;
+    Some(100.0 * run.number("flash.queue.held_up_ns")? / (banks * run.number("virtual_time_ns")?))
+});

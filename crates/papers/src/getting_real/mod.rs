@@ -2,6 +2,7 @@
 //!
 //! One file a figure; `common.rs` has what several need.
 
+mod choices;
 mod common;
 mod figure03;
 mod figure04;
@@ -17,8 +18,15 @@ pub(super) static PAPER: Paper = Paper {
     title: "Getting Real: Lessons in Transitioning Research Simulations into Hardware Systems",
     experiment: text!("papers/getting-real/experiment.toml"),
     devices: texts!("devices/" ".toml": "jasmine-256g" "jasmine-128g" "jasmine-64g" "jasmine-8g"),
-    files: texts!("papers/getting-real/" "": "buffered.toml" "direct.toml" "merge-32k.toml" "read-ahead.toml"),
+    files: texts!("papers/getting-real/" "": "buffered.toml" "direct.toml" "merge-32k.toml" "noop.toml" "read-ahead.toml" "requests-of-256.toml" "requests-of-264.toml"),
     drives_are: "board",
     published: texts!("papers/getting-real/published/" "": "table01.csv" "table02.csv" "figure03.csv" "figure04.csv"),
-    figures: &[&table01::FIGURE, &table02::FIGURE, &figure03::FIGURE, &figure04::FIGURE, &sweeps::FIGURE],
+    figures: &[
+        &table01::FIGURE,
+        &table02::FIGURE,
+        &figure03::FIGURE,
+        &figure04::FIGURE,
+        &sweeps::FIGURE,
+        &choices::FIGURE,
+    ],
 };
