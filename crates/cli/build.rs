@@ -12,13 +12,15 @@ fn main() -> io::Result<()> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
     // By name: with the ending, `a-b` would come before `a`.
     files.sort_by_key(|path| path.with_extension(""));
-    let mut list = String::from("&[\n");
+    let (mut drives, mut disks) = (String::from("&[\n"), String::from("&[\n"));
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());
+        let is_disk = fs::read_to_string(&file)?.lines().any(|line| line.trim_end() == "[disk]");
+        let list = if is_disk { &mut disks } else { &mut drives };
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         list.push_str(&format!("    ({name:?}, include_str!({:?})),\n", file.display().to_string()));
     }
-    list.push(']');
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    fs::write(Path::new(&out).join("shipped.rs"), list)
+    fs::write(Path::new(&out).join("shipped.rs"), drives + "]")?;
+    fs::write(Path::new(&out).join("disks.rs"), disks + "]")
 }

@@ -1,4 +1,4 @@
-//! `ssdlab devices`: the drives that ship, one line each, or what follows from one description: its datasheet and every key.
+//! `ssdlab devices`: the drives and disks that ship, one line each, or what follows from one description: its datasheet and every key.
 
 use std::io::Write as _;
 
@@ -6,6 +6,7 @@ use serde::Serialize;
 use ssdlab_base::format_size;
 use ssdlab_device::description::{Filled, Source, to_toml};
 use ssdlab_device::{Description, DriveConfig, InterfaceKind};
+use ssdlab_disk::DiskConfig;
 use ssdlab_lab::datasheet::{self, Datasheet};
 use ssdlab_lab::text::columns;
 
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 use crate::shipped;
 use crate::stdout;
 
-/// A drive that ships.
+/// A drive or a disk that ships.
 #[derive(Serialize)]
 struct Drive {
     name: String,
@@ -24,9 +25,12 @@ struct Drive {
     summary: String,
 }
 
-/// Lists the drives that ship, or shows one.
+/// Lists the drives and disks that ship, or shows one.
 pub(crate) fn devices(args: &Devices) -> Result<(), Failure> {
     let Some(device) = &args.device else { return list(args.json) };
+    if let Some((name, text)) = shipped::disk(device) {
+        return disk(args, name, text);
+    }
     if args.toml {
         let text = shipped::text(device)?;
         return stdout::print(|to| to.write_all(text.as_bytes()));
@@ -43,7 +47,10 @@ pub(crate) fn devices(args: &Devices) -> Result<(), Failure> {
 }
 
 fn list(json: bool) -> Result<(), Failure> {
-    let drives = shipped::DESCRIPTIONS.iter().map(|(name, text)| drive(name, text)).collect::<Result<Vec<_>, _>>()?;
+    let drives = shipped::DESCRIPTIONS.iter().map(|(name, text)| drive(name, text));
+    let disks = shipped::DISKS.iter().map(|(name, text)| listed_disk(name, text));
+    let mut drives = drives.chain(disks).collect::<Result<Vec<_>, _>>()?;
+    drives.sort_by(|one, other| one.name.cmp(&other.name));
     if json {
         return stdout::print_json(&drives);
     }
@@ -69,6 +76,37 @@ fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
         design: config.ftl.design,
         summary: description.summary().unwrap_or_default().to_string(),
     })
+}
+
+fn listed_disk(name: &str, text: &str) -> Result<Drive, Failure> {
+    let config = DiskConfig::parse(text, name, &[]).map_err(Failure::work)?;
+    Ok(Drive {
+        name: name.to_string(),
+        user_bytes: config.bytes(),
+        interface: "sata",
+        design: "disk".to_string(),
+        summary: DiskConfig::summary_of(text).unwrap_or_default(),
+    })
+}
+
+/// Shows a disk that ships: its text, or what follows from it.
+fn disk(args: &Devices, name: &str, text: &str) -> Result<(), Failure> {
+    if args.toml {
+        return stdout::print(|to| to.write_all(text.as_bytes()));
+    }
+    if args.expanded {
+        return Err(Failure::input(format!("--expanded: '{name}' is a hard disk, expected a drive")));
+    }
+    let config = DiskConfig::parse(text, &format!("shipped description {name}"), &args.set).map_err(Failure::input)?;
+    let sheet = config.datasheet();
+    if args.json {
+        let sheet: serde_json::Map<String, serde_json::Value> =
+            sheet.into_iter().map(|line| (line.key.to_string(), line.value.into())).collect();
+        return stdout::print_json(&sheet);
+    }
+    let summary = DiskConfig::summary_of(text).unwrap_or_default();
+    let rows: Vec<Vec<String>> = sheet.into_iter().map(|line| vec![line.name.to_string(), line.shown]).collect();
+    stdout::print(|to| write!(to, "{name}: {summary}\n\n{}", columns(&rows, usize::MAX)))
 }
 
 /// A drive as programs read it.

@@ -14,6 +14,14 @@ use crate::failure::Failure;
 /// File stem and text of each description, sorted.
 pub(crate) const DESCRIPTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
+/// File stem and text of each description of a disk, sorted.
+pub(crate) const DISKS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/disks.rs"));
+
+/// The disk that ships under this name.
+pub(crate) fn disk(name: &str) -> Option<&'static (&'static str, &'static str)> {
+    DISKS.iter().find(|(shipped, _)| *shipped == name && !Path::new(name).is_file())
+}
+
 /// The text of what `--device` was given, as it was written.
 pub(crate) fn text(device: &str) -> Result<Cow<'static, str>, Failure> {
     match find(device)? {
@@ -45,6 +53,10 @@ fn find(device: &str) -> Result<Found<'_>, Failure> {
     let bare = !device.contains(['/', '\\']) && path.extension().is_none();
     if !bare || path.is_file() {
         return Ok(Found::File(path));
+    }
+    if disk(device).is_some() {
+        let hint = "a disk that ships is shown by 'ssdlab devices NAME'";
+        return Err(Failure::input(format!("'{device}' is a hard disk, expected a drive")).hint(hint));
     }
     let shipped = DESCRIPTIONS.iter().find(|(name, _)| *name == device);
     shipped.map(|(name, text)| Found::Shipped(name, text)).ok_or_else(|| {

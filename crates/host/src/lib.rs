@@ -8,6 +8,7 @@ mod append;
 mod ata;
 mod description;
 mod device;
+mod disk;
 mod error;
 mod layer;
 mod layers;

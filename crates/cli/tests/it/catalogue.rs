@@ -31,12 +31,33 @@ fn every_drive_that_ships_is_listed_in_one_line_and_can_be_printed() {
     }
     for name in &listed {
         let text = bench.succeeds(&["devices", name, "--toml"]).stdout;
+        if text.contains("\n[disk]\n") {
+            continue;
+        }
         assert!(text.contains("[flash]"), "{name} is not a description");
         let shown = bench.succeeds(&["devices", name]).stdout;
         for part in ["user capacity", "peak rates", "read 4 KiB", "ftl.mapping_unit"] {
             assert!(shown.contains(part), "'{part}' is missing of {name}:\n{shown}");
         }
     }
+}
+
+#[test]
+fn a_disk_is_shown_and_is_no_drive_of_a_run() {
+    let bench = Bench::new();
+    let shown = bench.succeeds(&["devices", "wd1502faex"]).stdout;
+    assert!(shown.starts_with("wd1502faex: WD Caviar Black WD1502FAEX: 1.5 TB"), "{shown}");
+    let line =
+        |name: &str| shown.lines().find_map(|line| line.strip_prefix(name)).expect("it is shown").trim().to_string();
+    assert_eq!(line("rate of the outer zone"), "138 MB/s");
+    assert_eq!(line("half a rotation"), "4.17 ms");
+    let json = bench.succeeds(&["devices", "wd1502faex", "--json", "--set", "disk.rpm=5400"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["capacity_bytes"], &json["rpm"]), (&1_500_301_910_016_u64.into(), &5_400.into()));
+    let run = ["run", "-d", "wd1502faex", "-w", "rw=read,bs=4k,size=1m"];
+    bench.refuses(&run, &["'wd1502faex' is a hard disk, expected a drive"]);
+    let set = ["devices", "wd1502faex", "--set", "disk.rpm=1"];
+    bench.refuses(&set, &["--set 'disk.rpm=1': disk.rpm: found 1, expected a whole number from 60 to 30000"]);
 }
 
 #[test]

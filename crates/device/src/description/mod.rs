@@ -147,7 +147,7 @@ impl Description {
     }
 
     fn read(&self, root: &Section<'_>, errors: &mut Errors) -> Option<DriveConfig> {
-        let name = errors.keep(self.name(root));
+        let name = errors.keep(root.described_name());
         let interface = controller::interface(root, errors);
         let controller = errors.keep(controller::controller(root));
         let (flash, timed) = flash::read(root, errors)?;
@@ -188,15 +188,6 @@ impl Description {
             None => Place::Whole { file: self.tree.file.clone() },
         };
         DescriptionError { place, key: error.key.clone(), reason: error.reason.clone(), others: Vec::new() }
-    }
-
-    fn name(&self, root: &Section<'_>) -> Result<String, DescriptionError> {
-        if let Some(field) = root.get("name") {
-            return field.own_name().map(str::to_string);
-        }
-        let stem = Path::new(&self.tree.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        stem.filter(|name| is_name(name, keys::LONGEST_NAME))
-            .ok_or_else(|| root.error("name", format!("missing, expected {}", name_expected(keys::LONGEST_NAME))))
     }
 
     fn text(&self, key: &str) -> Option<&str> {

@@ -1,6 +1,8 @@
 //! Typed access to the tree by the tables of keys: every value is read through here, so every refusal names its place, its
 //! key, what was found and what was expected. Descriptions of hosts are read in the same way.
 
+use std::path::Path;
+
 use ssdlab_base::{Nanos, QuantityError, closest, is_negative, parse_duration, parse_size};
 use ssdlab_flash::Latency;
 
@@ -46,7 +48,7 @@ impl<'t> Section<'t> {
     }
 
     /// The table under `key`.
-    pub(super) fn section(&self, key: &'static str) -> Result<Section<'t>, DescriptionError> {
+    pub fn section(&self, key: &'static str) -> Result<Section<'t>, DescriptionError> {
         match self.get(key) {
             Some(field) => field.section(),
             None => Ok(Section {
@@ -57,6 +59,20 @@ impl<'t> Section<'t> {
                 known: self.key(key).keys(),
             }),
         }
+    }
+
+    /// The name of what the whole description describes: its key `name`, or else the stem of its file.
+    ///
+    /// # Errors
+    /// The key, or the stem, is no name.
+    pub fn described_name(&self) -> Result<String, DescriptionError> {
+        if let Some(field) = self.get("name") {
+            return field.own_name().map(str::to_string);
+        }
+        let most = super::keys::LONGEST_NAME;
+        let stem = Path::new(&self.tree.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        stem.filter(|name| super::is_name(name, most))
+            .ok_or_else(|| self.error("name", format!("missing, expected {}", super::name_expected(most))))
     }
 
     /// Tells what is wrong with the keys of this table and of those below it, each by itself: unknown and missing ones, wrong
@@ -175,7 +191,7 @@ impl<'t> Section<'t> {
     }
 
     /// The span of time under `key`, or its default.
-    pub(super) fn time(&self, key: &'static str) -> Result<Nanos, DescriptionError> {
+    pub fn time(&self, key: &'static str) -> Result<Nanos, DescriptionError> {
         self.number(key).map(Nanos)
     }
 
@@ -195,7 +211,7 @@ impl<'t> Section<'t> {
     }
 
     /// A problem of this table, or of what `key` in it should be.
-    pub(super) fn error(&self, key: &str, reason: String) -> DescriptionError {
+    pub fn error(&self, key: &str, reason: String) -> DescriptionError {
         let origin = self.table.and_then(|table| table.get(key)).map(|node| node.origin).or(self.origin);
         DescriptionError {
             place: match origin {
@@ -216,7 +232,7 @@ impl<'t> Field<'t> {
     }
 
     /// A problem of this value.
-    pub(super) fn error(&self, reason: String) -> DescriptionError {
+    pub fn error(&self, reason: String) -> DescriptionError {
         DescriptionError {
             place: self.tree.place(self.node.origin),
             key: self.path.clone(),

@@ -97,12 +97,10 @@ impl Tree {
     }
 
     /// Lays `key=value`, which `option` gave, over the tree, whose keys these are.
-    pub(super) fn set(
-        &mut self,
-        option: &'static str,
-        text: &str,
-        keys: &'static [Key],
-    ) -> Result<(), DescriptionError> {
+    ///
+    /// # Errors
+    /// What is no override of a key.
+    pub fn set(&mut self, option: &'static str, text: &str, keys: &'static [Key]) -> Result<(), DescriptionError> {
         let origin = Origin::Set(self.sets.len());
         let error = |key: &str, reason: String| DescriptionError {
             place: Place::Set { option, text: text.to_string() },

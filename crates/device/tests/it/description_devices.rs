@@ -11,11 +11,13 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Those of drives; descriptions of disks have the table `[disk]`.
 fn shipped() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(repository().join("devices"))
         .expect("devices/ ships with the sources")
         .map(|entry| entry.expect("devices/ can be listed").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| !std::fs::read_to_string(path).expect("a description can be read").contains("\n[disk]\n"))
         .collect();
     files.sort();
     files
