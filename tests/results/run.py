@@ -112,7 +112,9 @@ def file_runs():
 
 def runs():
     yield from file_runs()
-    devices = sorted(path.stem for path in (ROOT / "devices").glob("*.toml"))
+    # Disks are no drives of a run.
+    described = {path.stem: tomllib.loads(path.read_text()) for path in (ROOT / "devices").glob("*.toml")}
+    devices = sorted(name for name, description in described.items() if "disk" not in description)
     for device in devices:
         workload = ZONED if design(device) == "aftl-zoned" else OVERWRITES
         yield run(f"device/{device}", device, workload, count=60000)
