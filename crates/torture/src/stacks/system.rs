@@ -16,6 +16,9 @@ use crate::durability_oracle::Durable;
 use crate::step::{BlockCommand, Place, Step};
 use crate::totals::Totals;
 
+/// How often a stack sends a command at most, for the limit of [`driver::hangs_after`]: an error handler repeats all in flight after a timeout.
+const SENT_AGAIN: u64 = 64;
+
 /// What is tortured: it takes commands, runs, loses its power in parts or whole, comes back, and is compared.
 pub struct StackUnderTest {
     host: Host,
@@ -112,7 +115,7 @@ impl StackUnderTest {
         let mut hangs_after = Nanos(0);
         let (mut faulty, mut may_end_read_only) = (false, false);
         for (index, (name, config)) in host.drives(&case.drive).into_iter().enumerate() {
-            hangs_after = hangs_after.max(driver::hangs_after(&config));
+            hangs_after = hangs_after.max(Nanos(driver::hangs_after(&config).0.saturating_mul(SENT_AGAIN)));
             let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
             let mut member = Member::new(&name, &config, options)?;
             let allowed = case.allows(&config);
