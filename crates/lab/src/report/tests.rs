@@ -37,6 +37,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         lifetime: None,
         buffer: Buffer::default(),
         map_cache: None,
+        controller: None,
         gc: Gc::default(),
         utilization: Utilization::default(),
         memory: BTreeMap::from([("mapping_bytes".to_string(), 4096)]),
