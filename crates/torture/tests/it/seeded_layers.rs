@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 41] = [
+const ALLOWED: [(LayerBug, u64); 42] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
