@@ -82,8 +82,6 @@ pub enum LayerBug {
     FuaStaysInCache,
     /// A page cache takes what was read ahead over what was written meanwhile.
     ReadAheadOverWrite,
-    /// A page cache gives a read what a fetch brings of blocks that were written meanwhile.
-    FetchOverRead,
     /// A page cache keeps clean blocks when the drive has lost what it had of them.
     CleanKeptAfterLoss,
     /// A page cache writes a part of a block that it does not have, and takes the rest as zeroes.
@@ -94,7 +92,7 @@ pub enum LayerBug {
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 42] = [
+    pub const ALL: [LayerBug; 41] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -133,7 +131,6 @@ impl LayerBug {
         LayerBug::TrimOvertaken,
         LayerBug::FuaStaysInCache,
         LayerBug::ReadAheadOverWrite,
-        LayerBug::FetchOverRead,
         LayerBug::CleanKeptAfterLoss,
         LayerBug::PartOfUnreadBlock,
         LayerBug::OthersNotRepeated,
@@ -185,9 +182,6 @@ impl LayerBug {
             LayerBug::TrimOvertaken => "`page-cache` writes blocks back while a trim of them is below",
             LayerBug::FuaStaysInCache => "`page-cache` keeps a FUA write in RAM",
             LayerBug::ReadAheadOverWrite => "`page-cache` takes what was read ahead over what was written meanwhile",
-            LayerBug::FetchOverRead => {
-                "`page-cache` gives a read what a fetch brings of blocks that were written meanwhile"
-            }
             LayerBug::CleanKeptAfterLoss => {
                 "`page-cache` keeps clean blocks when the drive has lost what it had of them"
             }

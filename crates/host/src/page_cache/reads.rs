@@ -181,9 +181,6 @@ impl PageCache {
             let Some(page) = self.pages.find(block) else { continue };
             let takes = self.pages.is_read_by(page, number) || is_good && seeded(LayerBug::ReadAheadOverWrite);
             if !takes {
-                if seeded(LayerBug::FetchOverRead) {
-                    brought.push(block);
-                }
                 continue;
             }
             brought.push(block);

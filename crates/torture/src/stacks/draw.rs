@@ -1,7 +1,5 @@
 //! A stack and what happens to it, from a seed.
 
-use std::collections::BTreeMap;
-
 use rand::RngExt;
 use ssdlab_base::{Op, Request, Rng, SECTOR_BYTES, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
@@ -340,29 +338,42 @@ fn with_failures(steps: Vec<Step<BlockCommand>>, spares: bool, rng: &mut Rng) ->
     with
 }
 
-/// Reads that go on where the last one of their queue ended, so that a page cache reads ahead; some seeds have none.
+/// Sectors ahead of a reader to which writes go.
+const AHEAD: u64 = 128;
+
+/// Reads of one queue that go on where the last one ended, so that a page cache reads ahead, and writes ahead of them; some seeds have
+/// none.
 struct ReadsInOrder {
     rng: Rng,
     share: f64,
     sectors: u64,
-    ends: BTreeMap<u16, u64>,
+    end: u64,
 }
 
 impl ReadsInOrder {
     fn draw(seen: &DriveConfig, mut rng: Rng) -> ReadsInOrder {
         let share = one_of(&mut rng, &[0.0, 0.0, 0.5, 0.9]);
-        ReadsInOrder { share, sectors: seen.user_bytes / SECTOR_BYTES, ends: BTreeMap::new(), rng }
+        ReadsInOrder { share, sectors: seen.user_bytes / SECTOR_BYTES, end: 0, rng }
     }
 
     fn next(&mut self, request: Request) -> Request {
-        if request.op != Op::Read || request.sectors == 0 || request.sectors > self.sectors {
+        if request.sectors == 0 || request.sectors > self.sectors {
             return request;
         }
-        let end = self.ends.entry(request.queue).or_default();
-        let goes_on = self.rng.random_bool(self.share) && *end + request.sectors <= self.sectors;
-        let request = Request { sector: if goes_on { *end } else { request.sector }, ..request };
-        *end = request.sector.saturating_add(request.sectors);
-        request
+        let within = |sector: u64| sector + request.sectors <= self.sectors;
+        match request.op {
+            Op::Read if self.rng.random_bool(self.share) => {
+                let sector = if within(self.end) { self.end } else { 0 };
+                self.end = sector + request.sectors;
+                Request { sector, queue: 0, ..request }
+            }
+            Op::Write => {
+                let ahead = self.end + self.rng.random_range(0..AHEAD);
+                let is_ahead = self.rng.random_bool(self.share / 2.0) && within(ahead);
+                Request { sector: if is_ahead { ahead } else { request.sector }, ..request }
+            }
+            _ => request,
+        }
     }
 }
 
