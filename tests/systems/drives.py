@@ -271,6 +271,7 @@ def agree(tables, seed, drive, geometry):
         if design in (None, "page"):
             drive["ftl.owners"] = "summary"
             drive.pop("ftl.superblock", None)
+            drive.pop("gc.pacing", None)
             geometry.pages = drive["flash.pages_per_block"] = max(geometry.pages, 4)
             drive["ftl.mapping_unit"] = geometry.page_size if geometry.page_size & (geometry.page_size - 1) == 0 else 512
         else:

@@ -343,6 +343,14 @@ impl DriveConfig {
                 ),
             );
         }
+        if self.gc.pacing.is_on() {
+            return refuse(
+                "ftl.owners",
+                "\"summary\" beside gc.pacing = \"proportional\": paced collection counts on the block of a victim as soon as that is empty, \
+                 and its erase waits for lists; expected gc.pacing = \"off\""
+                    .to_string(),
+            );
+        }
         if geometry.pages_per_block < LEAST_PAGES_WITH_LIST {
             return refuse(
                 "ftl.owners",

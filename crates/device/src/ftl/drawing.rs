@@ -5,7 +5,7 @@ use ssdlab_base::{CommandSet, Rng};
 use ssdlab_flash::OobUse;
 
 use super::DESIGNS;
-use crate::{DriveConfig, Owners, Parity, PlacementConfig, Settings, Superblock};
+use crate::{DriveConfig, Owners, Pacing, Parity, PlacementConfig, Settings, Superblock};
 
 /// How drives of a design are drawn.
 pub(crate) struct Drawing {
@@ -94,6 +94,7 @@ pub fn set_owners(config: &mut DriveConfig, owners: Owners) {
         let geometry = &mut config.flash.geometry;
         geometry.pages_per_block = geometry.pages_per_block.max(3);
         (config.ftl.superblock, config.ftl.parity) = (Superblock::None, Parity::None);
+        config.gc.pacing = Pacing::Off;
         config.ftl.owners = owners;
         config.flash.oob = if config.flash.geometry.channels == 1 { OobUse::Ecc } else { OobUse::Free };
     }

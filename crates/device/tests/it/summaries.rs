@@ -131,6 +131,8 @@ fn what_cannot_be_listed_is_refused_with_the_key_that_helps() {
     assert!(design.contains("ftl.owners") && design.contains("\"mvftl\" writes no lists of owners"), "{design}");
     let superblock = text(&["ftl.owners=summary", "ftl.superblock=die"]);
     assert!(superblock.contains("expected \"oob\", or ftl.superblock = \"none\""), "{superblock}");
+    let paced = text(&["ftl.owners=summary", "gc.pacing=proportional"]);
+    assert!(paced.contains("expected gc.pacing = \"off\""), "{paced}");
     let large = text(&["ftl.owners=summary", "ftl.mapping_unit=512", "flash.pages_per_block=128"]);
     assert!(large.contains("the list of 127 pages of 8 units takes") && large.contains("at most a page"), "{large}");
     let short = text(&["ftl.owners=summary", "flash.pages_per_block=2"]);

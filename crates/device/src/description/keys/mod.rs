@@ -360,7 +360,7 @@ pub(in crate::description) const FTL: &[Key] = &[
         Default::word("oob"),
         "What on flash says which logical units are in a page. `\"oob\"`: the page's OOB area. `\"summary\"`, for the design \
          `page`: a list in the last page of each block, and early lists of open blocks for flushes and FUA writes \
-         ([model/summaries.md](model/summaries.md)). Excludes superblocks; a list must fit into a page.",
+         ([model/summaries.md](model/summaries.md)). Excludes superblocks and `gc.pacing`; a list must fit into a page.",
     ),
 ];
 
