@@ -109,7 +109,7 @@ impl Contents {
         }
     }
 
-    /// Takes sectors out, all of which are there, with what they hold.
+    /// Takes sectors out, with what they hold. All of them are there.
     pub(crate) fn take(&mut self, range: &Range<u64>) -> Vec<u8> {
         let mut data = vec![0; (range.end - range.start) as usize * self.per_sector];
         self.read(range, &mut data);
@@ -117,7 +117,7 @@ impl Contents {
         data
     }
 
-    /// Takes sectors out, all of which are there.
+    /// Takes sectors out. All of them are there.
     pub(crate) fn remove(&mut self, range: &Range<u64>) {
         for number in chunks_of(range) {
             let (mask, part) = mask_of(number, range);

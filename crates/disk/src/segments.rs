@@ -1,4 +1,4 @@
-//! The read cache: segments of consecutive sectors, the least recently used of which is replaced, and what is read ahead.
+//! The read cache: segments of consecutive sectors, and what is read ahead. The least recently used segment is replaced.
 //!
 //! A segment says which sectors the disk need not read again. Their data is that of the medium and of the write cache, so a
 //! write leaves segments as they are.

@@ -222,10 +222,8 @@ fn rows() -> Vec<Row> {
                 pairs.then(|| text::percent(together as f64 / programs as f64))
             }),
         ),
-        row("  pages rebuilt", |d| positive(d.flash.rebuilt_pages as f64).map(|_| count(d.flash.rebuilt_pages))),
-        row("  uncorrectable copybacks", |d| {
-            Some(d.flash.uncorrectable_copybacks).filter(|&pages| pages > 0).map(count)
-        }),
+        row("  pages rebuilt", |d| any(d.flash.rebuilt_pages)),
+        row("  uncorrectable copybacks", |d| any(d.flash.uncorrectable_copybacks)),
         row("erases", |d| Some(count(d.flash.erases.total))),
         row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().map(wear)),
         row("  a block since new", |d| Some(wear(&d.erases))),
@@ -481,6 +479,11 @@ fn kind_of(sentence: &str) -> String {
 /// A count with thin separators a person can read: `1,234,567`.
 pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string(), ',')
+}
+
+/// A count, if it is any.
+fn any(value: u64) -> Option<String> {
+    (value > 0).then(|| count(value))
 }
 
 fn positive(value: f64) -> Option<f64> {

@@ -50,7 +50,7 @@ fn a_command_pays_for_itself_its_map_entries_its_operations_and_its_end() {
     // A part of a page is completed from the rest of it: a read is issued, then the program, which is longer in coming.
     let completed = [OVERHEAD, TAKE, link(1), ISSUE, COMMAND + READ + part(7), PROGRAM_PAGE, END];
     host.assert_takes(Request::new(Op::Write, 3, 1), &completed);
-    // Five commands, of which four read or program; the last one looks up one entry, as the others, and issues two operations.
+    // Of five commands four read or program. The last one looks up one entry, as the others do, and issues two operations.
     let work = Nanos(5 * (TAKE + ENTRY + ISSUE + END));
     let counters = ControllerCounters { work, copying: Nanos::ZERO, misaligned_writes: 1 };
     assert_eq!(host.drive.counters().controller, Some(counters));

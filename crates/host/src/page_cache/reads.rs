@@ -16,11 +16,11 @@ pub(super) struct Fetch {
     /// None was given before.
     number: u64,
     blocks: Range<u32>,
-    /// The command that it was sent for, and the blocks for which there was no space: they go to that command, and to no other.
-    without_space: Option<(u32, Vec<u32>)>,
+    /// Blocks for which there was no space: they go to the command that it was sent for, and to no other.
+    without_space: Vec<u32>,
     /// What it brings may have been lost below since it was read there.
     is_stale: bool,
-    /// Commands that wait for them.
+    /// Commands that wait for them, first the one that it was sent for, if that does.
     waiters: Vec<u32>,
 }
 
@@ -119,7 +119,6 @@ impl PageCache {
         }
         let blocks = run[0]..run[0] + count;
         let waits = blocks.start < asked.end && asked.start < blocks.end;
-        let without_space = (!without_space.is_empty()).then_some((slot, without_space));
         self.send_fetch(blocks, number, queue, if waits { Some(slot) } else { None }, without_space);
     }
 
@@ -129,8 +128,9 @@ impl PageCache {
         number: u64,
         queue: u16,
         waiter: Option<u32>,
-        without_space: Option<(u32, Vec<u32>)>,
+        without_space: Vec<u32>,
     ) {
+        debug_assert!(waiter.is_some() || without_space.is_empty(), "a block that no command asked for needs space");
         let Range { start, end } = self.sectors_of(&blocks);
         let waiters: Vec<u32> = waiter.into_iter().collect();
         waiters.iter().for_each(|slot| self.io.command(*slot).left += 1);
@@ -195,7 +195,7 @@ impl PageCache {
                 self.pages.contents_mut(page)[..found.len()].copy_from_slice(found);
             }
         }
-        for slot in waiters {
+        for (index, slot) in waiters.into_iter().enumerate() {
             let request = self.io.command(slot).request;
             // A path that began before the command is not its own: what was read ahead.
             let own = part.path.clone().filter(|path| path.request.at >= request.at);
@@ -203,8 +203,8 @@ impl PageCache {
             let is_last = self.io.command(slot).ends();
             match request.op {
                 Op::Read => {
-                    let own = without_space.iter().filter(|(owner, _)| *owner == slot).flat_map(|(_, blocks)| blocks);
-                    let mut blocks: Vec<u32> = brought.iter().chain(own).copied().collect();
+                    let own = if index == 0 { &without_space[..] } else { &[] };
+                    let mut blocks = [&brought[..], own].concat();
                     blocks.sort_unstable();
                     let is_read_again = !is_good && self.read_alone(slot, &blocks);
                     if is_good {

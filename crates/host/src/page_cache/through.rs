@@ -45,11 +45,11 @@ impl PageCache {
         self.going_through.swap_remove(at.expect("a command goes through once"));
         for block in blocks {
             let Some(page) = self.pages.find(block) else { continue };
-            if part.status == Status::Success && !self.pages.has(page, READING) {
-                self.take_effect_on(slot, &request, block, page);
-            } else if !self.pages.has(page, DIRTY) {
+            if part.status != Status::Success && !self.pages.has(page, DIRTY) {
                 // A part of a command that failed may be below: the next read looks there.
                 self.pages.remove(page);
+            } else if part.status == Status::Success && !self.pages.has(page, READING) {
+                self.take_effect_on(slot, &request, block, page);
             }
             if let Some(page) = self.pages.find(block) {
                 self.pages.hold_back(page, false);

@@ -69,7 +69,7 @@ impl PageCache {
         self.pages.begin_reading(page, number, 0);
         self.counts.read_for_parts += 1;
         let queue = self.io.command(slot).request.queue;
-        self.send_fetch(block..block + 1, number, queue, Some(slot), None);
+        self.send_fetch(block..block + 1, number, queue, Some(slot), Vec::new());
     }
 
     /// Sectors of a write are copied to a cached block.

@@ -185,10 +185,11 @@ impl Shrd {
         if !all_is_there && !self.base.map.is_read_only() && !seeded(Bug::RemapBeforeData) {
             return Err(self.wait_for_programs(waiter));
         }
-        if !self.will_stay(media, step.tlpn) {
+        let stays = self.will_stay(media, step.tlpn);
+        if !stays {
             self.leaves_unsettled(waiter);
         }
-        let to = step.to.filter(|_| self.will_stay(media, step.tlpn));
+        let to = step.to.filter(|_| stays);
         let lpns = [from, to.unwrap_or(from)];
         if !self.request(media, waiter, &lpns) {
             return Err(CannotYet::Map);
