@@ -63,6 +63,7 @@ impl FileSystem {
         self.open_writes.remove(&number);
         self.core.space.write_ends(segment);
         self.core.writing_pages -= placed.len();
+        self.has_written = true;
         if is_well {
             for Placed { page, address, write, size } in placed {
                 if let Of::Page { inode, index } = page.of() {

@@ -24,6 +24,7 @@ use crate::call::{Answer, Call, Reply};
 use crate::core::Core;
 use crate::core::log::Placed;
 use crate::jobs::checkpoint::Checkpoints;
+use crate::jobs::cleaning::Progress;
 use crate::jobs::loads::Loads;
 use crate::tasks::{Calling, Stage, Task, Work};
 
@@ -54,8 +55,8 @@ pub struct FileSystem {
     pub(crate) runnable: VecDeque<u32>,
     /// Tasks that wait for free segments, for write-out, for the freeing of an inode, and for writes up to a number.
     pub(crate) for_room: VecDeque<u32>,
-    throttled: VecDeque<u32>,
-    busy: Vec<(u32, u32)>,
+    pub(crate) throttled: VecDeque<u32>,
+    pub(crate) busy: Vec<(u32, u32)>,
     pub(crate) for_writes: Vec<(u64, u32)>,
     pub(crate) loads: Loads,
     writing: Slots<Writing>,
@@ -67,6 +68,10 @@ pub struct FileSystem {
     pub(crate) cleaning: Option<u32>,
     pub(crate) cleaning_task: Option<u32>,
     pub(crate) cleaned: Vec<u32>,
+    /// What cleaning for room has won.
+    pub(crate) progress: Progress,
+    /// Calls and jobs that failed since cleaning won no more room.
+    pub(crate) without_room: u64,
     pub(crate) clean_in_background: bool,
     /// Pages that cleaning has moved and that are to be sent.
     pub(crate) moved: VecDeque<(u32, u32)>,
@@ -74,6 +79,8 @@ pub struct FileSystem {
     pub(crate) has_unsent: bool,
     /// Something was not sent, since there are too few free segments.
     pub(crate) wants_room: bool,
+    /// A write has ended since tasks that wait for room looked last.
+    pub(crate) has_written: bool,
     /// Pages that are dirty since then, or longer, are to be sent.
     pub(crate) expired: Option<Nanos>,
     pub(crate) checkpoint_at: Nanos,
@@ -104,10 +111,13 @@ impl FileSystem {
             cleaning: None,
             cleaning_task: None,
             cleaned: Vec::new(),
+            progress: Progress::default(),
+            without_room: 0,
             clean_in_background: false,
             moved: VecDeque::new(),
             has_unsent: false,
             wants_room: false,
+            has_written: false,
             expired: None,
             checkpoint_at: Nanos::MAX,
             expire_at: Nanos::MAX,
@@ -199,7 +209,7 @@ impl FileSystem {
 
     /// Runs until every call has its answer, no job is at work, and nothing is in flight in the device. Timers wait.
     pub fn settle(&mut self) {
-        self.run_all();
+        self.run_all(Nanos::MAX);
     }
 
     /// Drops everything from the cache that the drive has.
@@ -230,16 +240,27 @@ impl FileSystem {
     ///
     /// # Errors
     /// The file system takes no changes any more, and why; the device with it.
-    pub fn unmount(mut self) -> Result<Box<dyn Device>, (String, Box<dyn Device>)> {
+    pub fn unmount(self) -> Result<Box<dyn Device>, (String, Box<dyn Device>)> {
+        self.unmount_by(Nanos::MAX)
+    }
+
+    /// Unmounts, and gives up at a time: a file system that never comes to rest is found so.
+    ///
+    /// # Errors
+    /// The file system takes no changes any more, or has not come to rest by then; the device with it.
+    pub fn unmount_by(mut self, until: Nanos) -> Result<Box<dyn Device>, (String, Box<dyn Device>)> {
         self.end_opens();
-        self.run_all();
+        self.run_all(until);
         self.answers.clear();
         self.submit(Call::Sync, 0);
-        self.run_all();
+        self.run_all(until);
         self.checkpoints.is_last = true;
         self.checkpoints.is_wanted = true;
         self.proceed();
-        self.run_all();
+        self.run_all(until);
+        if !self.is_idle() {
+            self.core.set_read_only(format!("it has not come to rest by {until}, jobs {:?}", self.jobs()));
+        }
         match self.core.read_only.take() {
             Some(reason) => Err((reason, self.below.into_device())),
             None => Ok(self.below.into_device()),
@@ -259,10 +280,10 @@ impl FileSystem {
         }
     }
 
-    /// Runs until no task is left and nothing is on its way.
-    fn run_all(&mut self) {
-        while !self.is_idle() {
-            if !self.step_below(Nanos::MAX) {
+    /// Runs until no task is left and nothing is on its way, or up to a time.
+    fn run_all(&mut self, until: Nanos) {
+        while !self.is_idle() && self.core.now < until {
+            if !self.step_below(until) {
                 break;
             }
         }

@@ -42,6 +42,11 @@ impl FileSystem {
         self.core.read_only.as_deref()
     }
 
+    /// Calls and jobs that failed since cleaning won no more room. The space that is promised to files is chosen so that there are none.
+    pub const fn without_room(&self) -> u64 {
+        self.without_room
+    }
+
     /// What it did.
     pub fn metrics(&self) -> Metrics {
         let (logs, own) = (&self.core.logs, self.core.metrics);

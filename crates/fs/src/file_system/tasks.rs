@@ -5,7 +5,7 @@ use crate::call::{Answer, Call, Errno};
 use crate::calls::freeing::FreeStep;
 use crate::core::Stop;
 use crate::core::cache::Of;
-use crate::jobs::cleaning::CleanStep;
+use crate::jobs::cleaning::{CleanStep, Progress};
 use crate::jobs::stages::Effect;
 use crate::tasks::{Calling, Stage, Task, Work};
 
@@ -39,13 +39,14 @@ impl FileSystem {
             Work::Free(number) => {
                 let number = *number;
                 match self.core.attempt(FreeStep { number }) {
-                    Ok(true) => {
-                        self.free_ended(number);
-                        self.end_task(task);
-                        return;
-                    }
-                    Ok(false) => {
-                        self.runnable.push_back(task);
+                    Ok(is_last) => {
+                        self.went_on();
+                        if is_last {
+                            self.free_ended(number);
+                            self.end_task(task);
+                        } else {
+                            self.runnable.push_back(task);
+                        }
                         return;
                     }
                     Err(stop) => stop,
@@ -128,6 +129,9 @@ impl FileSystem {
         if !matches!(effect, Err(Stop::Missing(_) | Stop::Room | Stop::Throttled | Stop::Busy(_))) {
             inner.order = Some(self.order);
             self.order += 1;
+            if inner.has_waited[0] {
+                self.progress = Progress::since_now(&self.core);
+            }
         }
         let outcome = match effect {
             Ok(Effect::Ends(reply)) => {
@@ -219,7 +223,8 @@ impl FileSystem {
 
     /// There may be more free segments.
     pub(crate) fn room_may_have_come(&mut self) {
-        self.wants_room = false;
+        self.note_progress();
+        (self.wants_room, self.has_written) = (false, false);
         self.runnable.append(&mut self.for_room);
     }
 

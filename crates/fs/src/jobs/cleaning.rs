@@ -20,6 +20,23 @@ const CHUNK: u32 = 32;
 /// Free segments below which calls wait for cleaning, beyond those for cleaning itself.
 const LOW: u32 = FOR_CLEANING + 3;
 
+/// What cleaning for room has won. Where pages fill few blocks of their write units, or each page makes another node dirty, cleaning may
+/// write as much as it frees.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Most free segments since a task that needs room went on.
+    most_free: u32,
+    /// Segments cleaned since then, or since there were that many.
+    cleaned: u32,
+}
+
+impl Progress {
+    /// A task that needs room goes on now.
+    pub(crate) fn since_now(core: &Core) -> Progress {
+        Progress { most_free: core.free_segments(), cleaned: 0 }
+    }
+}
+
 /// Looks at some blocks of a segment, and makes dirty what is valid.
 pub(crate) struct CleanStep {
     pub(crate) segment: u32,
@@ -173,10 +190,16 @@ impl FileSystem {
         }
     }
 
-    /// Free segments, and those that are about to be.
+    /// Free segments, and those that are about to be: trimmed, empty, or cleaned with pages on their way.
     fn free_soon(&self) -> u32 {
-        let leaving = self.core.space.empties() + self.checkpoints.to_trim.len() as u32 + self.checkpoints.trims;
-        self.core.free_segments() + leaving
+        let space = &self.core.space;
+        let is_on_its_way = |segment: &&u32| {
+            let one = space.get(**segment);
+            matches!(one.state, State::Sealed(_) | State::Loose(_)) && one.valid > 0
+        };
+        let cleaned = self.cleaned.iter().filter(is_on_its_way).count() as u32;
+        let leaving = space.empties() + self.checkpoints.to_trim.len() as u32 + self.checkpoints.trims;
+        self.core.free_segments() + leaving + cleaned
     }
 
     /// The segment to clean next: the one with the least valid blocks, or with the most benefit for its cost.
@@ -205,20 +228,46 @@ impl FileSystem {
         may.min_by_key(|(segment, one)| (one.valid, *segment)).map(|(segment, _)| segment)
     }
 
+    /// A task that needs room went on.
+    pub(crate) fn went_on(&mut self) {
+        self.progress = Progress::since_now(&self.core);
+    }
+
+    /// Notes whether more segments are free than since a task went on.
+    pub(crate) fn note_progress(&mut self) {
+        if self.core.free_segments() > self.progress.most_free {
+            self.went_on();
+        }
+    }
+
+    /// Whether all segments were cleaned twice, and neither did a task go on nor did more segments become free.
+    const fn cleans_in_vain(&self) -> bool {
+        self.progress.cleaned >= 2 * self.core.superblock.segments
+    }
+
+    /// Whether a segment is being cleaned and that does not wait for room, nor for an inode that is being freed, which may wait for room.
+    fn cleaning_goes_on(&self) -> bool {
+        let is_ours = |task: &u32| Some(*task) == self.cleaning_task;
+        self.cleaning.is_some()
+            && !self.for_room.iter().any(is_ours)
+            && !self.busy.iter().any(|(_, task)| is_ours(task))
+    }
+
     /// Begins to clean where free segments run out, or nothing else is to be done; true if anything began.
     pub(crate) fn clean(&mut self) -> bool {
         if self.core.read_only.is_some() {
             return false;
         }
-        let is_short = self.free_soon() < LOW || (self.wants_room && self.core.free_segments() < LOW);
+        let is_short = self.free_soon() < LOW;
         let in_background = std::mem::take(&mut self.clean_in_background);
         if self.cleaning.is_some() || !(is_short || in_background) {
             return false;
         }
-        if !self.moved.is_empty() {
+        if !self.moved.is_empty() || is_short && self.cleans_in_vain() {
             return false;
         }
         let Some(segment) = self.victim(!is_short) else { return false };
+        self.progress.cleaned += u32::from(is_short);
         self.core.metrics.cleaned_segments += 1;
         self.core.metrics.cleaned_valid_blocks += u64::from(self.core.space.get(segment).valid);
         self.cleaned.push(segment);
@@ -233,7 +282,8 @@ impl FileSystem {
         if self.core.read_only.is_some() || !is_asked {
             return false;
         }
-        if self.send_unsent() {
+        // What is sent alone fills up a write unit: while a segment is being cleaned, more may follow.
+        if !self.cleaning_goes_on() && self.send_unsent() {
             return true;
         }
         let is_waiting = !self.checkpoints.is_idle()
@@ -249,17 +299,25 @@ impl FileSystem {
             return true;
         }
         // A check-point that frees nothing comes last: while a segment is being cleaned, that makes room.
-        if self.cleaning.is_some() && self.for_room.iter().all(|task| Some(*task) != self.cleaning_task) {
+        if self.cleaning_goes_on() {
             return false;
         }
         if self.core.dirty_metadata() > 0 {
             self.checkpoints.is_wanted = true;
             return true;
         }
+        // Pages that were being written kept room for their nodes (`Core::checkpoint_segments`).
+        if std::mem::take(&mut self.has_written) {
+            self.room_may_have_come();
+            return true;
+        }
         // Nothing more can be won.
         self.wants_room = false;
-        let tasks = std::mem::take(&mut self.for_room);
+        let mut tasks = std::mem::take(&mut self.for_room);
+        // Calls that wait for write-out wait for room, too: what is dirty finds none.
+        tasks.append(&mut self.throttled);
         let any = !tasks.is_empty();
+        self.without_room += tasks.len() as u64;
         for task in tasks {
             self.fail_for_room(task);
         }

@@ -121,12 +121,16 @@ impl FileSystem {
             Some(number) => vec![number],
             None => self.core.dirty_files.iter().map(|(_, number)| *number).collect(),
         };
-        let mut is_full = false;
+        let (mut any, mut is_full) = (false, false);
         for number in files {
-            is_full |= self.core.place_pages(number, pages.from, pages.end, usize::MAX).1;
+            let (placed, full) = self.core.place_pages(number, pages.from, pages.end, usize::MAX);
+            (any, is_full) = (any || placed > 0, full);
             if is_full {
                 break;
             }
+        }
+        if any {
+            self.went_on();
         }
         self.core.flush_data();
         self.send_outbox();

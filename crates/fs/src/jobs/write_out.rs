@@ -118,6 +118,7 @@ impl FileSystem {
             }
         }
         if any {
+            self.went_on();
             self.core.flush_data();
             self.send_outbox();
         }

@@ -40,8 +40,8 @@ const AGE: usize = 1;
 struct Page {
     block: u32,
     links: [[u32; 2]; 2],
-    /// The flags, and above them when it became dirty, in nanoseconds; while it is read the number of its fetch. Two halves, so that a
-    /// page takes 28 bytes.
+    /// The flags, and above them when it became dirty (see [`short`]); while it is read the number of its fetch. Two halves, so that a page
+    /// takes 28 bytes.
     state: [u32; 2],
 }
 
@@ -49,6 +49,20 @@ const _: () = assert!(size_of::<Page>() == 28);
 
 /// Bits of the flags.
 const FLAG_BITS: u32 = 8;
+
+/// Times from here on, 14 months, are rounded down to [`COARSE`] bits less, so that every time has room above the flags.
+const LATE: u64 = 1 << (63 - FLAG_BITS);
+const COARSE: u32 = FLAG_BITS + 1;
+
+/// A time in the bits that a page has for it. A later one is never smaller.
+pub(super) const fn short(time: u64) -> u64 {
+    if time < LATE { time } else { LATE | time >> COARSE }
+}
+
+/// The time that [`short`] made so.
+pub(super) const fn long(short: u64) -> u64 {
+    if short < LATE { short } else { (short & (LATE - 1)) << COARSE }
+}
 
 impl Page {
     const fn state(&self) -> u64 {
@@ -60,7 +74,7 @@ impl Page {
     }
 
     const fn since(&self) -> u64 {
-        self.state() >> FLAG_BITS
+        long(self.state() >> FLAG_BITS)
     }
 
     fn set_flags(&mut self, flags: u8) {
@@ -68,8 +82,7 @@ impl Page {
     }
 
     fn set_since(&mut self, since: u64) {
-        assert!(since >> (64 - FLAG_BITS) == 0, "two years of virtual time are enough");
-        let state = since << FLAG_BITS | u64::from(self.flags());
+        let state = short(since) << FLAG_BITS | u64::from(self.flags());
         self.state = [state as u32, (state >> 32) as u32];
     }
 }

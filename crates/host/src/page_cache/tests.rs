@@ -6,7 +6,7 @@ use ssdlab_device::description::{Section, Tree};
 use ssdlab_device::{Data, Description, Drive, Options};
 use ssdlab_flash::Contents;
 
-use super::pages::{DIRTY, Pages};
+use super::pages::{DIRTY, Pages, long, short};
 use super::{PageCache, PageCacheConfig};
 use crate::scheduler::LAYER as SCHEDULER;
 use crate::{Administration as _, BlockDevice as _, Device, Member};
@@ -230,4 +230,19 @@ fn a_read_takes_of_a_fetch_only_what_it_waits_for() {
         assert!(read[..4096].iter().all(|byte| *byte == 0), "block 1 was never written");
         assert!(read[4096..].iter().all(|byte| *byte == 7), "block 2 was written, {changes:?}");
     }
+}
+
+/// A run may last for centuries where a firmware takes a day for a command (tests/systems, seed 364080870470010505).
+#[test]
+fn every_time_has_room_in_a_page_and_times_keep_their_order() {
+    let mut rng = rng(5, "times of pages");
+    let mut times: Vec<u64> = (0..10_000).map(|_| rng.random::<u64>() >> rng.random_range(0..64)).collect();
+    times.extend([0, (1 << 55) - 1, 1 << 55, (1 << 55) + 511, (1 << 55) + 512, u64::MAX]);
+    times.sort_unstable();
+    for time in &times {
+        assert!(short(*time) < 1 << 56, "{time}");
+        let kept = long(short(*time));
+        assert!(kept <= *time && time - kept < 512 && (kept == *time || *time >= 1 << 55), "{time} is kept as {kept}");
+    }
+    assert!(times.windows(2).all(|pair| long(short(pair[0])) <= long(short(pair[1]))));
 }

@@ -175,8 +175,11 @@ impl FileScope {
         };
         let mut mix = Mix::new(rng, free);
         let mut steps = Vec::new();
-        if rng.random_bool(0.4) {
+        let style = rng.random_range(0..20);
+        if style < 7 {
             steps.extend(mix.fill(rng));
+        } else if style < 9 {
+            steps.extend(mix.crowd(rng));
         }
         // Between two cuts: few calls or many.
         let between = one_of(rng, &[3, 10, 10, 40, 150]);
@@ -419,6 +422,28 @@ impl Mix {
             }
         }
         steps.push(Step::Command(FileCall { kind: Kind::Sync, depth }));
+        steps
+    }
+
+    /// Files of one page each in nearly all space, and then calls that write again pages of them at random. Cleaning has the least to win
+    /// here: each page that it moves makes another node dirty.
+    fn crowd(&mut self, rng: &mut Rng) -> Vec<Step<FileCall>> {
+        let depth = self.depth(rng);
+        let count = (self.free / 8192) * rng.random_range(70..=100) / 100;
+        let mut steps = Vec::new();
+        for number in 0..count {
+            let path = Path::default().with(format!("n{number}").as_bytes());
+            let write =
+                Kind::Write { file: path.clone(), offset: Some(0), length: 4096, is_direct: false, sync: Sync::No };
+            steps.push(Step::Command(FileCall { kind: Kind::Simple(Simple::Create, path.clone()), depth }));
+            steps.push(Step::Command(FileCall { kind: write, depth }));
+            self.make(&path, false);
+        }
+        self.largest = 4096;
+        self.far = 0.0;
+        // Mostly writes within files; whole kinds of calls stay absent.
+        self.weights.iter_mut().for_each(|weight| *weight = weight.div_ceil(5));
+        self.weights[11] = 80;
         steps
     }
 

@@ -207,6 +207,8 @@ impl FileHost {
             }
             self.repeat();
         }
+        let without_room = self.fs().without_room();
+        assert!(without_room == 0, "{without_room} calls or jobs failed since cleaning won no room");
         if let Some(reason) = self.fs().read_only_reason() {
             let reason = reason.to_string();
             assert!(self.may_be_read_only(), "the file system became read-only: {reason}");
@@ -569,7 +571,8 @@ impl FileHost {
             return ControlFlow::Continue(());
         }
         let oracle = Oracle::new(&self.durable_model());
-        match self.fs.take().expect("it is mounted").unmount() {
+        let until = Nanos(self.fs().now().0.saturating_add(self.hangs_after.0));
+        match self.fs.take().expect("it is mounted").unmount_by(until) {
             Ok(device) => {
                 self.host_ends_well();
                 let device = self.check(device);
