@@ -1,5 +1,7 @@
 //! Drives side by side, as a table for a terminal.
 
+mod layers;
+
 use std::fmt::Write as _;
 
 use crate::text::{self, clipped, clipped_apart, columns, decimal_bytes, printable, with_thousands};
@@ -53,6 +55,7 @@ pub fn render(run: &RunResult) -> String {
         text.push_str(&sideways(run));
     } else {
         text.push_str(&abreast(run));
+        run.devices.iter().for_each(|device| text.push_str(&layers::render(device)));
     }
     for device in run.devices.iter().filter(|device| !device.jobs.is_empty()) {
         text.push_str(&crate::jobs::render(&device.name, device.timed, &device.jobs));
