@@ -65,6 +65,11 @@ impl BlockPool {
         all.saturating_sub(self.owed[group as usize])
     }
 
+    /// Whether emptied superblocks of a group wait for their last pin or for their erase.
+    pub(crate) fn waits_for_erases(&self, group: u32) -> bool {
+        self.erasing[group as usize] > 0
+    }
+
     /// The free superblock that will be opened next.
     pub(crate) fn next_free(&self, group: u32) -> Option<u32> {
         self.free[group as usize].peek()

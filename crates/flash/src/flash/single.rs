@@ -31,7 +31,7 @@ use ssdlab_base::Nanos;
 
 use super::Flash;
 use super::operation::{NONE, OpId};
-use super::resources::{Die, Phase, Staged};
+use super::resources::{NOT_READY, Phase, Staged};
 use crate::{DieId, SchedulerKind};
 
 /// The operation that came first of all that are ready.
@@ -64,6 +64,8 @@ pub(super) struct QueueWatch {
     head_since: Nanos,
     /// For each die, since when it has had operations that are ready; `MAX` for one that has none.
     ready_since: Vec<Nanos>,
+    /// For each die, the place of its first operation that is ready in the order of submission; `MAX` for one that has none.
+    first_ready: Vec<u64>,
 }
 
 impl QueueWatch {
@@ -72,6 +74,7 @@ impl QueueWatch {
             waits: QueueWaits::default(),
             head_since: Nanos::ZERO,
             ready_since: vec![Nanos::MAX; dies as usize],
+            first_ready: vec![NOT_READY; dies as usize],
         }
     }
 
@@ -97,6 +100,7 @@ impl QueueWatch {
     /// Nothing is in the queue any more.
     fn empty(&mut self) {
         self.ready_since.fill(Nanos::MAX);
+        self.first_ready.fill(NOT_READY);
     }
 }
 
@@ -123,14 +127,27 @@ impl Flash {
         (self.dies.len() + self.channels.len()) as u32
     }
 
-    /// Looks the head up in the queues of all dies.
+    /// Looks the head up: of the first operations of all dies the oldest.
     fn find_head(&self) -> Option<Head> {
-        let oldest = |(index, die): (u32, &Die)| {
-            let queue = self.oldest_ready(DieId(index), die.waiting)?;
-            let order = self.queues[self.queue_index(DieId(index), 0, queue)].order;
-            Some(Head { order, die: DieId(index), queue })
-        };
-        (0..).zip(&self.dies).filter(|(_, die)| die.waiting != 0).filter_map(oldest).min()
+        let first_ready = &self.queue_watch.as_ref()?.first_ready;
+        let (order, index) = first_ready.iter().zip(0..).min_by_key(|(order, _)| **order)?;
+        let die = DieId(index);
+        let queue = self.oldest_ready(die, self.dies[die.index()].waiting)?;
+        debug_assert_eq!(
+            self.queues[self.queue_index(die, 0, queue)].order,
+            *order,
+            "the first operation of die {die}"
+        );
+        Some(Head { order: *order, die, queue })
+    }
+
+    /// Operations of a die were taken: another one is its first.
+    fn look_for_first(&mut self, die: DieId) {
+        let queue = self.oldest_ready(die, self.dies[die.index()].waiting);
+        let order = queue.map_or(NOT_READY, |queue| self.queues[self.queue_index(die, 0, queue)].order);
+        if let Some(watch) = &mut self.queue_watch {
+            watch.first_ready[die.index()] = order;
+        }
     }
 
     /// Operation `op`, the first in `queue` of its die, is ready.
@@ -141,6 +158,8 @@ impl Flash {
         let ready = Head { order: self.flights[op as usize].order, die, queue };
         let ready_since = &mut watch.ready_since[die.index()];
         *ready_since = now.min(*ready_since);
+        let first_ready = &mut watch.first_ready[die.index()];
+        *first_ready = ready.order.min(*first_ready);
         if self.first.is_none_or(|first| ready < first) {
             watch.head_changes(self.first.is_some(), now);
             self.first = Some(ready);
@@ -149,10 +168,11 @@ impl Flash {
 
     /// The head was taken: what is behind it is the head now. Its die is asked at once where the head need not be sent first.
     pub(super) fn head_is_taken(&mut self, by: DieId, now: Nanos) {
+        self.look_for_first(by);
         self.first = self.find_head();
-        let (idle, waiting) = (self.dies[by.index()].until, self.dies[by.index()].waiting);
-        let goes_on = self.oldest_ready(by, waiting).is_some();
+        let idle = self.dies[by.index()].until;
         if let Some(watch) = &mut self.queue_watch {
+            let goes_on = watch.first_ready[by.index()] != NOT_READY;
             watch.takes(by, idle, goes_on, now);
             watch.head_changes(true, now);
         }
@@ -250,6 +270,7 @@ impl Flash {
         let planes = self.geometry.planes_per_die;
         let (class, mut taken) = (queue / planes, 1_u32 << (queue % planes));
         let mut last = group;
+        self.look_for_first(die);
         while let Some(Head { die: next_die, queue: next, .. }) = self.find_head() {
             let plane = 1 << (next % planes);
             if next_die != die || next / planes != class || taken & plane != 0 {
@@ -259,6 +280,7 @@ impl Flash {
                 return;
             }
             let op = self.pop(die, next);
+            self.look_for_first(die);
             self.flights[last as usize].next = op;
             last = op;
             taken |= plane;

@@ -32,6 +32,7 @@ mod folder;
 mod lifeline;
 mod records;
 pub mod seeded;
+mod space;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -49,13 +50,11 @@ use damage::Damages;
 pub use damage::{Damage, DamageFound};
 use entry::{BLOCK_BYTES, BlockEntry, PageEntry, PageState, moved, unit_check};
 pub use files::ImageError;
-use files::{Files, HEADER, data_from, give_back, provide};
+use files::{Files, HEADER, data_from, give_back};
 pub use folder::Folder;
 pub use lifeline::Lifeline;
 use records::{Found, RecordLog};
-
-/// One block in so many may keep its space when it is erased.
-const HELD_SHARE: usize = 16;
+use space::{Space, is_full};
 
 /// The chips' files, open and locked.
 pub struct Image {
@@ -83,20 +82,6 @@ pub struct Image {
     scratch: Vec<u8>,
     /// A unit that is being copied.
     unit: Vec<u8>,
-}
-
-/// The host's promises of space.
-struct Space {
-    /// Blocks whose space the host's file system has promised.
-    provided: Vec<bool>,
-    /// Erased blocks that still have it, the longest erased first: most are opened again soon.
-    held: VecDeque<BlockId>,
-    /// Up to where the log of records has space.
-    records: u64,
-    /// The host's file system was full when a block was to be opened.
-    full: bool,
-    /// It had no space for the block that was asked for last.
-    refused: bool,
 }
 
 /// What an image tells of the chips' state when it is opened.
@@ -170,16 +155,6 @@ impl Image {
     /// Why the image's files can no longer be trusted to take what they are given, if so.
     pub fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
-    }
-
-    /// Whether a block was refused since the last call because the host's file system is full.
-    pub fn take_full(&self) -> bool {
-        std::mem::take(&mut self.space.borrow_mut().full)
-    }
-
-    /// Whether the host's file system had no space when the image last asked for some.
-    pub fn is_full(&self) -> bool {
-        self.full || self.space.borrow().refused
     }
 
     /// Damaged pages that were found since the last call. Each page is named once until its block is erased, and only so many;
@@ -629,11 +604,7 @@ impl Image {
         // Before the erase is in the files they mean the data that was there.
         if self.behind.is_empty() {
             self.tidy();
-            let space = self.space.get_mut();
-            space.held.push_back(number);
-            if space.held.len() > self.geometry.blocks() as usize / HELD_SHARE {
-                self.give_back_held(1);
-            }
+            self.hold(number);
         }
         // The first page's entry goes, if the block is not opened before: an earlier entry of the block counts it in vain then.
         if was_written {
@@ -641,64 +612,6 @@ impl Image {
             self.scratch.resize(self.files.entry_bytes, 0);
             self.behind.put_page(pages, &self.scratch, false);
         }
-    }
-
-    /// Gives the space of so many erased blocks back to the host.
-    fn give_back_held(&mut self, count: usize) {
-        for _ in 0..count {
-            let Some(block) = self.space.get_mut().held.pop_front() else { return };
-            self.space.get_mut().provided[block.index()] = false;
-            let (offset, bytes) = self.place_of(block);
-            if self.lifeline.passes() {
-                match give_back(&self.files.pages, offset, bytes) {
-                    // A full file system may lack the space to note that some is free.
-                    Err(error) if is_full(&error) => {}
-                    given => self.note(given, "pages"),
-                }
-            }
-        }
-    }
-
-    /// Where a block's data is in the file, and how much.
-    fn place_of(&self, block: BlockId) -> (u64, u64) {
-        let bytes = u64::from(self.geometry.pages_per_block) * u64::from(self.geometry.page_bytes);
-        (u64::from(block.0) * bytes, bytes)
-    }
-
-    /// Whether a block may be opened: the host's file system has promised the space for it.
-    pub fn provide(&self, number: BlockId) -> bool {
-        let mut space = self.space.borrow_mut();
-        let already = space.provided[number.index()];
-        space.held.retain(|held| *held != number);
-        // What is behind gets the next space that there is.
-        if self.full {
-            space.full = true;
-            return false;
-        }
-        let (offset, bytes) = self.place_of(number);
-        let entries = u64::from(self.geometry.pages_per_block) * self.files.entry_bytes as u64;
-        let try_it = |records: &mut u64| {
-            self.log.provide(&self.files.records, records)?;
-            if already {
-                return Ok(());
-            }
-            provide(&self.files.pages, offset, bytes)?;
-            provide(&self.files.oob, u64::from(number.0) * entries, entries)
-        };
-        let mut provided = try_it(&mut space.records);
-        // What erased blocks still have comes before a full disk.
-        while provided.is_err()
-            && let Some(held) = space.held.pop_front()
-        {
-            space.provided[held.index()] = false;
-            let (offset, bytes) = self.place_of(held);
-            provided = give_back(&self.files.pages, offset, bytes).and_then(|()| try_it(&mut space.records));
-        }
-        // Whatever the host's reason, nothing was written yet: the drive has no block to open.
-        space.provided[number.index()] = already || provided.is_ok();
-        space.full |= provided.is_err();
-        space.refused = provided.is_err();
-        provided.is_ok()
     }
 
     /// Keeps the log of records short while the drive runs.
@@ -709,11 +622,6 @@ impl Image {
             self.broken.get_or_insert(error.to_string());
         }
     }
-}
-
-/// Whether an error says that the host's file system, or its user's share of it, is full.
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl Drop for Image {

@@ -272,18 +272,24 @@ impl Media {
         let opening = self.flash.oob.sequence(block, 0);
         assert!(covered <= self.data_pages_per_superblock, "the list of block {block} covers {covered} pages");
         let units = self.units_per_page;
-        let pages = (0..covered).map(|page| {
+        let mut list = List {
+            block,
+            opening,
+            pages: Vec::with_capacity(covered as usize),
+            owners: Vec::with_capacity((covered * units) as usize),
+        };
+        for page in 0..covered {
             let first = self.unit_at(Place { block, page });
             let failed = !self.flash.blocks.readable(first.page(units)) && !seeded(Bug::FailedPageListed);
-            let owners = match failed {
-                true => vec![Lpn::NONE; units as usize],
-                false => self.flash.oob.lpns(first, units).to_vec(),
-            };
+            if failed {
+                list.owners.resize(list.owners.len() + units as usize, Lpn::NONE);
+            } else {
+                list.owners.extend_from_slice(self.flash.oob.lpns(first, units));
+            }
             let is_lost = |index: &u32| self.flash.oob.is_poisoned(first + *index) && !seeded(Bug::LostMarkNotListed);
             let lost = (0..units).filter(is_lost).fold(0, |bits, index| bits | 1 << index);
-            ListedPage { sequence: self.flash.oob.sequence(block, page), owners, lost }
-        });
-        let list = List { block, opening, pages: pages.collect() };
+            list.pages.push(ListedPage { sequence: self.flash.oob.sequence(block, page), lost });
+        }
         let first = self.unit_at(place);
         self.flash.oob.put_record(first, list.words());
     }

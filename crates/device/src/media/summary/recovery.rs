@@ -61,8 +61,8 @@ impl Media {
     /// What a list says goes into the simulator's copy of it.
     fn take_list(&mut self, list: &List) {
         let block = list.block;
-        for (page, listed) in (0..).zip(&list.pages) {
-            self.flash.oob.restore_page(block, page, &listed.owners, listed.sequence);
+        for ((page, listed), owners) in (0..).zip(&list.pages).zip(list.owners()) {
+            self.flash.oob.restore_page(block, page, owners, listed.sequence);
             for (index, unit) in units_of(self, Place { block, page }).enumerate() {
                 if listed.lost >> index & 1 != 0 {
                     self.flash.oob.poison(unit);
@@ -128,13 +128,13 @@ impl Media {
         for block in (0..self.flash.geometry().blocks()).map(BlockId) {
             let written = self.flash.blocks.get(block).programmed;
             let Some(list) = (0..written).rev().find_map(|page| self.list_in(block, page)) else { continue };
-            let agrees = |(page, listed): (u32, &super::ListedPage)| {
+            let agrees = |(page, listed): (u32, &[Lpn])| {
                 let place = Place { block, page };
                 let owners = units_of(self, place).map(|unit| self.flash.oob.lpn(unit));
                 let readable = self.flash.blocks.readable(self.ppn_at(place));
-                !readable || owners.eq(listed.owners.iter().copied())
+                !readable || owners.eq(listed.iter().copied())
             };
-            all_agree &= (0..).zip(&list.pages).all(agrees);
+            all_agree &= (0..).zip(list.owners()).all(agrees);
             let pages = list.pages.len() as u32;
             self.summary().listed[block.index()] = Listed { pages, list: pages };
         }

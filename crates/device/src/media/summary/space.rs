@@ -48,7 +48,7 @@ impl Media {
     pub(crate) fn list_for_space(&mut self) -> bool {
         let mut written = false;
         for group in 0..self.pool.groups() {
-            if self.pool.free_blocks(group) > self.gc_reserve {
+            if self.pool.free_blocks(group) > self.gc_reserve || !self.pool.waits_for_erases(group) {
                 continue;
             }
             let blocks = self.awaited_for_space(group);
