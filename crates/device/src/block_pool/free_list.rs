@@ -65,6 +65,16 @@ impl BlockPool {
         all.saturating_sub(self.owed[group as usize])
     }
 
+    /// Superblocks of a group that are free or are being erased, without those that wait for their last pin.
+    pub(crate) fn free_or_certain(&self, group: u32) -> u32 {
+        let pinned = |block: &u32| self.state(*block) == BlockState::Erasing && self.pins(*block) > 0;
+        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let waiting = if self.waits_for_erases(group) { of_group.filter(pinned).count() as u32 } else { 0 };
+        let all = self.free[group as usize].len() as u32 + self.erasing[group as usize];
+        assert!(waiting <= self.erasing[group as usize], "{waiting} blocks of group {group} wait for their last pin");
+        (all - waiting).saturating_sub(self.owed[group as usize])
+    }
+
     /// Whether emptied superblocks of a group wait for their last pin or for their erase.
     pub(crate) fn waits_for_erases(&self, group: u32) -> bool {
         self.erasing[group as usize] > 0

@@ -94,11 +94,16 @@ fn why_no_victim(media: &Media, named: u32, group: u32) -> &'static str {
 
 /// The victim of a group whose free blocks are too few, and whose last `full_in_a_row` victims were full, where the
 /// policy named block `named`; `None` to wait.
-pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32) -> Option<Pick> {
+pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32, urgent: bool) -> Option<Pick> {
     let first = group * media.pool.per_group;
     let pages = media.data_pages_per_superblock();
     let patience = 2 * media.pool.per_group;
     let block = if full_in_a_row < patience && has_room_for(media, group, pages_needed(media, named)) {
+        // Where the room would not be there after a power cut, what the last victims held is programmed first, unless that waits for
+        // collection.
+        if !urgent && !has_room_after_a_cut(media, group, pages_needed(media, named)) {
+            return None;
+        }
         named
     } else {
         first + media.pool.view(group, media.data_units_per_superblock()).fewest_valid()?
@@ -116,11 +121,23 @@ pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32) ->
 
 /// Whether the reserve of a group is whole, and stays large enough for a job of so many pages if power is cut during it.
 pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
-    let pages = media.data_pages_per_superblock();
     let room = media.relocation_room(group);
+    room >= media.gc_reserve * media.data_pages_per_superblock() && room >= needed + lost_to_a_cut(media)
+}
+
+/// Whether a job of so many pages leaves room to move again what a power cut during it tears. What was moved out of the last victims may
+/// be among that: they are not empty before it is programmed.
+fn has_room_after_a_cut(media: &Media, group: u32, needed: u32) -> bool {
+    // What waits for lists has its own way to be written early.
+    media.lists_owners() || media.room_after_a_cut(group) >= needed + lost_to_a_cut(media)
+}
+
+/// Pages of relocation that a power cut tears, or that an early list takes.
+fn lost_to_a_cut(media: &Media) -> u32 {
+    let pages = media.data_pages_per_superblock();
     let torn =
         if media.flash.timed() { (RELOCATIONS_IN_FLIGHT * media.pool.superblocks.width()).min(pages) } else { 0 };
-    room >= media.gc_reserve * pages && room >= needed + torn + media.list_pages()
+    torn + media.list_pages()
 }
 
 /// Whether emptying closed blocks of a group could ever make one more free: together with what is left of the frontier

@@ -466,7 +466,7 @@ impl Gc {
         let in_a_row = self.full_in_a_row[group as usize];
         let named = choice::ask(&mut *self.policy, media, group);
         self.declined[group as usize] = named.is_none();
-        let pick = choice::pick(media, group, named?, in_a_row)?;
+        let pick = choice::pick(media, group, named?, in_a_row, self.urgent)?;
         if pick.full && paced && free >= self.config.free_blocks {
             // Ahead of need collection takes what gives something; `choice` shows that a round of full blocks ends below.
             return None;

@@ -82,6 +82,15 @@ impl Media {
         left + self.pool.free_or_erasing(group) * self.data_pages_per_superblock
     }
 
+    /// Pages that relocation has in a group if the power is cut now: an emptied superblock that waits for programs of what was moved
+    /// out of it would not be empty.
+    pub(crate) fn room_after_a_cut(&self, group: u32) -> u32 {
+        let left = self.data_pages_left(self.slot(group, Frontier::Gc));
+        let room = left + self.pool.free_or_certain(group) * self.data_pages_per_superblock;
+        debug_assert!(room <= self.relocation_room(group), "group {group} has {room} pages even after a cut");
+        room
+    }
+
     /// Pages for data of a group that hold none: in superblocks that are free or will be, and left in frontiers.
     pub(crate) fn empty_pages(&self, group: u32) -> u32 {
         let first = (group * self.row) as usize;
