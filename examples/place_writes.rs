@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_device::{Description, DriveConfig, Entry, PlacementPolicy, WrittenUnit, register_placement};
-use ssdlab_lab::{Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, Sending, TextSource, table};
+use ssdlab_lab::{Control, DeviceUnderTest, Experiment, NoProgress, Preconditioning, ReplayOptions, TextSource, table};
 
 struct Journal(u32);
 
@@ -31,9 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let drives = [drive("stream-hint")?, drive("journal")?];
     let skewed = "rw=randwrite,bs=4k,iodepth=32,number_ios=50000,random_distribution=zoned:90/12.5:10/87.5";
-    let workload = TextSource::open(skewed, Sending::default(), 1)?;
+    let workload = TextSource::open(skewed, ReplayOptions::default(), 1)?;
     let experiment = Experiment { preconditioning: Preconditioning::Steady, ..Experiment::new(&drives, &workload) };
     let stop = AtomicBool::new(false);
-    println!("{}", table::render(&ssdlab_lab::run(&experiment, None, &Control::new(&stop, &Quiet))?));
+    println!("{}", table::render(&ssdlab_lab::run(&experiment, None, &Control::new(&stop, &NoProgress))?));
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use ssdlab_base::Rng;
 use ssdlab_device::{Description, Entry, PoolView, VictimPolicy, register_victim};
-use ssdlab_lab::{Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, Sending, TextSource, table};
+use ssdlab_lab::{Control, DeviceUnderTest, Experiment, NoProgress, Preconditioning, ReplayOptions, TextSource, table};
 
 struct AmongTheOldest(usize);
 
@@ -31,9 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(DeviceUnderTest { label: victim.to_string(), config: description.resolve()? })
     };
     let drives = [drive("greedy")?, drive(name)?];
-    let workload = TextSource::open("rw=randwrite,bs=4k,iodepth=32,number_ios=50000", Sending::default(), 1)?;
+    let workload = TextSource::open("rw=randwrite,bs=4k,iodepth=32,number_ios=50000", ReplayOptions::default(), 1)?;
     let experiment = Experiment { preconditioning: Preconditioning::Steady, ..Experiment::new(&drives, &workload) };
     let stop = AtomicBool::new(false);
-    println!("{}", table::render(&ssdlab_lab::run(&experiment, None, &Control::new(&stop, &Quiet))?));
+    println!("{}", table::render(&ssdlab_lab::run(&experiment, None, &Control::new(&stop, &NoProgress))?));
     Ok(())
 }

@@ -15,8 +15,8 @@ use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::variants::{Axis, AxisError, VARIANTS_MAX, cross_product, merged, suffix};
 use ssdlab_lab::{
-    Asked, Breakdown, Control, DeviceUnderTest, Experiment, Observe, Preconditioning, Recording, RunError,
-    RunIntoError, RunResult, Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
+    Breakdown, Control, DeviceUnderTest, Experiment, Observe, Preconditioning, Provenance, Recording, ReplayOptions,
+    RunError, RunIntoError, RunResult, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_measure::Levels;
 use ssdlab_workload::fio::Variables;
@@ -43,12 +43,12 @@ struct Sources {
 }
 
 impl Sources {
-    fn open(args: &Run, sending: Sending, variables: &Variables, seed: u64) -> Result<Sources, Failure> {
-        let workload = TextSource::open_with(&args.workload, sending, seed, variables)?;
+    fn open(args: &Run, replay: ReplayOptions, variables: &Variables, seed: u64) -> Result<Sources, Failure> {
+        let workload = TextSource::open_with(&args.workload, replay, seed, variables)?;
         let how = args.precondition.as_str();
-        let aged_by = own_workload(how).map(|own| open_beside(own, sending, seed, variables));
+        let aged_by = own_workload(how).map(|own| open_beside(own, replay, seed, variables));
         let aged_by = aged_by.transpose().map_err(|error| no_age(how, error))?;
-        let initial = args.initial.as_ref().map(|text| open_beside(text, sending, seed, variables)).transpose()?;
+        let initial = args.initial.as_ref().map(|text| open_beside(text, replay, seed, variables)).transpose()?;
         Ok(Sources { workload, aged_by, initial })
     }
 
@@ -58,7 +58,7 @@ impl Sources {
             (_, Some(source)) if how.starts_with("fill+") => Preconditioning::FilledThen(source),
             (_, Some(source)) => Preconditioning::Workload(source),
             ("fill", _) => Preconditioning::Fill,
-            ("footprint", _) => Preconditioning::Touched,
+            ("footprint", _) => Preconditioning::Footprint,
             ("steady", _) => Preconditioning::Steady,
             _ => Preconditioning::None,
         }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let described = varied(&args, described(&args)?)?;
     let drives = duts(&args, &described)?;
     let refused = |error| refused(error, &drives, &described);
-    let sending = sending(&args)?;
+    let replay = replay_options(&args)?;
     let variables = variables(&args.env)?;
     let window: Option<TraceWindow> = match &args.trace_window {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
@@ -131,7 +131,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let (mut repetitions, mut written) = (Vec::new(), Ok(()));
     for repetition in 0..args.repeat {
         let seed = args.seed.wrapping_add(repetition.into());
-        let sources = Sources::open(&args, sending, &variables, seed)?;
+        let sources = Sources::open(&args, replay, &variables, seed)?;
         let initial = sources.initial.as_ref().map(|source| source as &dyn WorkloadSource);
         let experiment = Experiment {
             drives: &drives,
@@ -148,7 +148,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
             memory_bytes: allowed.bytes,
             timeline_interval,
-            asked: Asked {
+            provenance: Provenance {
                 title: args.title.clone(),
                 command: command.clone(),
                 started: Some(started.clone()),
@@ -270,7 +270,7 @@ fn snapshots() -> Result<Option<SnapshotCache>, Failure> {
 }
 
 /// What `--replay`, `--wrap`, `--fit` and `--limit` say.
-fn sending(args: &Run) -> Result<Sending, Failure> {
+fn replay_options(args: &Run) -> Result<ReplayOptions, Failure> {
     let discipline = match &args.replay {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--replay: {error}")))?),
         None => None,
@@ -280,15 +280,15 @@ fn sending(args: &Run) -> Result<Sending, Failure> {
         (_, true) => Fit::Dense,
         _ => Fit::Exact,
     };
-    Ok(Sending { discipline, fit, limit: args.limit })
+    Ok(ReplayOptions { discipline, fit, limit: args.limit })
 }
 
 /// A workload that is sent besides the measured one, whole: --wrap and --fit hold for it where it is a trace, too.
-fn open_beside(text: &str, sending: Sending, seed: u64, variables: &Variables) -> Result<TextSource, SourceError> {
+fn open_beside(text: &str, replay: ReplayOptions, seed: u64, variables: &Variables) -> Result<TextSource, SourceError> {
     let is_fio = text.starts_with("micro:")
         || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
-    let fit = if is_fio { Fit::Exact } else { sending.fit };
-    TextSource::open_with(text, Sending { fit, ..sending.whole() }, seed, variables)
+    let fit = if is_fio { Fit::Exact } else { replay.fit };
+    TextSource::open_with(text, ReplayOptions { fit, ..replay.whole() }, seed, variables)
 }
 
 /// A description with what was laid over it.

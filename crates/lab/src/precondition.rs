@@ -31,9 +31,9 @@ use crate::standstill::Standstill;
 use crate::verify::Verifier;
 
 mod checkpoint;
+mod footprint;
 mod kind;
 mod steadiness;
-mod touched;
 
 use checkpoint::Search;
 pub(crate) use checkpoint::{Keeper, Position};
@@ -106,9 +106,9 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
     let aged = match preconditioning {
         Preconditioning::None => Ended::Done,
         Preconditioning::Fill => preconditioner.fill(name),
-        Preconditioning::Touched => {
-            let mut touched = touched::Touched::of(measured, config)?;
-            preconditioner.once(name, &mut touched)?
+        Preconditioning::Footprint => {
+            let mut footprint = footprint::Footprint::of(measured, config)?;
+            preconditioner.once(name, &mut footprint)?
         }
         Preconditioning::Steady | Preconditioning::SteadyUnder(_) => match preconditioner.fill(name) {
             Ended::Done => preconditioner.steady(name, preconditioning.steady_under(measured).unwrap_or(measured))?,
@@ -639,7 +639,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::progress::Quiet;
+    use crate::progress::NoProgress;
     use crate::replay::fake::{Fake, Fault, Writes};
 
     /// A hundred writes and reads, one at a time.
@@ -662,7 +662,7 @@ mod tests {
         let description = ssdlab_device::Description::parse(text, "small.toml").expect("a description");
         let config = description.resolve().expect("a drive");
         let stop = AtomicBool::new(false);
-        let (mut drive, control) = (Fake::new(Fault::Tells), Control::new(&stop, &Quiet));
+        let (mut drive, control) = (Fake::new(Fault::Tells), Control::new(&stop, &NoProgress));
         let preconditioning = Preconditioning::Workload(&OneByOne);
         let interruptible = Interruptible::default();
         let (aged, record) =

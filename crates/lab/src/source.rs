@@ -7,7 +7,7 @@ mod pointers;
 mod text;
 mod walk;
 
-pub use text::{Sending, SourceError, TextSource};
+pub use text::{ReplayOptions, SourceError, TextSource};
 pub use walk::walk;
 
 /// Whether a workload writes at the write pointers of a drive's zones.

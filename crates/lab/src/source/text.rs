@@ -23,7 +23,7 @@ const FIO_KB_BASE: u64 = 1024;
 
 /// When and how many requests are sent, and where.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sending {
+pub struct ReplayOptions {
     /// When a trace's requests are sent; `None` is as its times say.
     pub discipline: Option<Discipline>,
     /// Where a trace's requests go on a drive of another size.
@@ -48,11 +48,11 @@ impl SourceError {
     }
 }
 
-impl Sending {
+impl ReplayOptions {
     /// For the workload that preconditions a drive: all of it, placed as the measured one is.
     #[must_use]
-    pub fn whole(self) -> Sending {
-        Sending { discipline: None, limit: None, ..self }
+    pub fn whole(self) -> ReplayOptions {
+        ReplayOptions { discipline: None, limit: None, ..self }
     }
 }
 
@@ -76,7 +76,7 @@ enum Kind {
 /// A workload as it was asked for.
 pub struct TextSource {
     kind: Kind,
-    sending: Sending,
+    replay: ReplayOptions,
     seed: u64,
     /// What reading it showed: for all drives, or for those of a user capacity.
     notes: Mutex<Vec<(Option<u64>, String)>>,
@@ -101,18 +101,18 @@ impl TextSource {
     /// the environment.
     ///
     /// # Errors
-    /// Text that cannot be read or understood, and a way of sending that it does not take.
-    pub fn open(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
-        TextSource::open_with(text, sending, seed, &Variables::of_environment())
+    /// Text that cannot be read or understood, and replay options that it does not take.
+    pub fn open(text: &str, replay: ReplayOptions, seed: u64) -> Result<TextSource, SourceError> {
+        TextSource::open_with(text, replay, seed, &Variables::of_environment())
     }
 
     /// Finds out what `text` is, as [`TextSource::open`] does, with the values that `variables` has for job files.
     ///
     /// # Errors
-    /// Text that cannot be read or understood, a way of sending that it does not take, and a variable without a value.
+    /// Text that cannot be read or understood, replay options that it does not take, and a variable without a value.
     pub fn open_with(
         text: &str,
-        sending: Sending,
+        replay: ReplayOptions,
         seed: u64,
         variables: &Variables,
     ) -> Result<TextSource, SourceError> {
@@ -142,7 +142,7 @@ impl TextSource {
                 Kind::Trace { spec: text.to_string(), identity }
             }
         };
-        if let (Kind::Fio { .. }, Sending { discipline, fit, .. }) = (&kind, &sending) {
+        if let (Kind::Fio { .. }, ReplayOptions { discipline, fit, .. }) = (&kind, &replay) {
             if let Some(discipline) = discipline {
                 return Err(SourceError {
                     sentence: format!("--replay {discipline} is for traces, and '{text}' is a fio workload"),
@@ -160,7 +160,7 @@ impl TextSource {
             Kind::Fio { job, .. } => job.notes().into_iter().map(|note| (None, note)).collect(),
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
-        Ok(TextSource { kind, sending, seed, notes: Mutex::new(notes) })
+        Ok(TextSource { kind, replay, seed, notes: Mutex::new(notes) })
     }
 
     /// The text of a fio job file, sent as it says itself; `file` is what messages call it.
@@ -171,13 +171,13 @@ impl TextSource {
         let job = FioJob::parse_text(text, file).map_err(SourceError::plain)?;
         let notes = job.notes().into_iter().map(|note| (None, note)).collect();
         let kind = Kind::Fio { job, unseeded: unseeded(text, file, &Variables::default())?, line: None };
-        Ok(TextSource { kind, sending: Sending::default(), seed, notes: Mutex::new(notes) })
+        Ok(TextSource { kind, replay: ReplayOptions::default(), seed, notes: Mutex::new(notes) })
     }
 
     /// The replay discipline, for the results.
     pub fn replay(&self) -> String {
         match self.kind {
-            Kind::Trace { .. } | Kind::Model(_) => self.sending.discipline.unwrap_or_default().to_string(),
+            Kind::Trace { .. } | Kind::Model(_) => self.replay.discipline.unwrap_or_default().to_string(),
             Kind::Fio { ref job, .. } => format!("fio, {}", depths(&job.depths())),
         }
     }
@@ -185,9 +185,9 @@ impl TextSource {
     /// A trace as it is sent to a drive.
     fn replay_of(&self, trace: Trace, drive: &DriveConfig) -> Result<Box<dyn Workload>, WorkloadError> {
         let settings = ReplaySettings {
-            discipline: self.sending.discipline.unwrap_or_default(),
-            fit: self.sending.fit,
-            limit: self.sending.limit,
+            discipline: self.replay.discipline.unwrap_or_default(),
+            fit: self.replay.fit,
+            limit: self.replay.limit,
         };
         let replay = TraceReplay::new(trace, settings, drive.address_bytes() / SECTOR_BYTES)?;
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,8 +205,8 @@ impl TextSource {
         let Some(zones) = drive.zones() else { return Ok(InZones::No) };
         let settings = ReplaySettings {
             discipline: Discipline::Closed { depth: NonZeroU32::MIN },
-            fit: self.sending.fit,
-            limit: self.sending.limit,
+            fit: self.replay.fit,
+            limit: self.replay.limit,
         };
         let mut trace = TraceReplay::new(Trace::open(spec)?, settings, drive.address_bytes() / SECTOR_BYTES)?;
         match trace.command_set() {
@@ -268,7 +268,7 @@ impl WorkloadSource for TextSource {
                 let seed = of_pass(self.seed, pass);
                 let job = TextSource::job(job, unseeded, pass);
                 let generator = job.generator_on(drive.address_bytes(), drive.zones(), seed)?;
-                Ok(match self.sending.limit {
+                Ok(match self.replay.limit {
                     Some(limit) => Box::new(Limited { inner: generator, limit, sent: 0 }),
                     None => Box::new(generator),
                 })
@@ -277,7 +277,7 @@ impl WorkloadSource for TextSource {
     }
 
     fn identity(&self) -> String {
-        let Sending { fit, limit, .. } = &self.sending;
+        let ReplayOptions { fit, limit, .. } = &self.replay;
         match &self.kind {
             Kind::Trace { spec, identity } => format!("trace {spec} {identity} {fit} {limit:?}"),
             Kind::Model(model) => format!("model {} {fit} {limit:?}", model.identity()),
@@ -290,7 +290,7 @@ impl WorkloadSource for TextSource {
             // A job that does not fit the drive is refused when it is opened.
             Kind::Fio { job, .. } => {
                 let demand = job.demand(drive.address_bytes(), drive.zones()).unwrap_or_default();
-                Demand { in_flight: demand.in_flight.min(self.sending.limit.unwrap_or(u64::MAX)), ..demand }
+                Demand { in_flight: demand.in_flight.min(self.replay.limit.unwrap_or(u64::MAX)), ..demand }
             }
             // How many requests of a trace are in flight, only the run shows.
             Kind::Trace { .. } | Kind::Model(_) => Demand::default(),
@@ -304,7 +304,7 @@ impl WorkloadSource for TextSource {
     }
 
     fn is_clocked(&self) -> bool {
-        let discipline = self.sending.discipline.unwrap_or_default();
+        let discipline = self.replay.discipline.unwrap_or_default();
         !matches!(self.kind, Kind::Fio { .. }) && matches!(discipline, Discipline::Timed { .. })
     }
 
