@@ -46,7 +46,7 @@ impl Failure {
 
 impl From<ssdlab_lab::SourceError> for Failure {
     fn from(error: ssdlab_lab::SourceError) -> Failure {
-        Failure { hint: error.hint.map(str::to_string), ..Failure::input(error.sentence) }
+        Failure { hint: error.hint.map(std::borrow::Cow::into_owned), ..Failure::input(error.sentence) }
     }
 }
 

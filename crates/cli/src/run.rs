@@ -6,22 +6,22 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use ssdlab_base::{Nanos, closest};
+use ssdlab_base::Nanos;
 use ssdlab_device::{Description, DriveConfig};
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
 use ssdlab_lab::output::Staging;
 use ssdlab_lab::perfetto::TraceWindow;
+use ssdlab_lab::precondition::workload_of;
 use ssdlab_lab::subtests::volumes;
 use ssdlab_lab::variants::{Axis, AxisError, VARIANTS_MAX, cross_product, merged, suffix};
 use ssdlab_lab::{
-    Breakdown, Control, DeviceUnderTest, Experiment, Observe, Preconditioning, Provenance, Recording, ReplayOptions,
-    RunError, RunIntoError, RunResult, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
+    Breakdown, Control, DeviceUnderTest, Experiment, Observe, Provenance, Recording, ReplayOptions, RunError,
+    RunIntoError, RunResult, SnapshotCache, Subtests, TextPreconditioning, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_measure::Levels;
-use ssdlab_workload::fio::Variables;
+use ssdlab_workload::file_of;
 use ssdlab_workload::replay::Fit;
-use ssdlab_workload::{WorkloadKind, file_of};
 
 use crate::args::{Run, time_of_environment};
 use crate::failure::Failure;
@@ -30,60 +30,6 @@ use crate::reproduce::cores;
 use crate::trace::variables;
 use crate::waveform::Waveform;
 use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
-
-/// The kinds of preconditioning that have a name.
-const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
-
-/// What is sent, read with one seed.
-struct Sources {
-    workload: TextSource,
-    /// A workload of its own that preconditions.
-    aged_by: Option<TextSource>,
-    initial: Option<TextSource>,
-}
-
-impl Sources {
-    fn open(args: &Run, replay: ReplayOptions, variables: &Variables, seed: u64) -> Result<Sources, Failure> {
-        let workload = TextSource::open_with(&args.workload, replay, seed, variables)?;
-        let how = args.precondition.as_str();
-        let aged_by = own_workload(how).map(|own| open_beside(own, replay, seed, variables));
-        let aged_by = aged_by.transpose().map_err(|error| no_age(how, error))?;
-        let initial = args.initial.as_ref().map(|text| open_beside(text, replay, seed, variables)).transpose()?;
-        Ok(Sources { workload, aged_by, initial })
-    }
-
-    fn preconditioning(&self, how: &str) -> Preconditioning<'_> {
-        match (how, &self.aged_by) {
-            (_, Some(source)) if how.starts_with("steady:") => Preconditioning::SteadyUnder(source),
-            (_, Some(source)) if how.starts_with("fill+") => Preconditioning::FilledThen(source),
-            (_, Some(source)) => Preconditioning::Workload(source),
-            ("fill", _) => Preconditioning::Fill,
-            ("footprint", _) => Preconditioning::Footprint,
-            ("steady", _) => Preconditioning::Steady,
-            _ => Preconditioning::None,
-        }
-    }
-}
-
-/// The workload of its own that a way to precondition has.
-fn own_workload(how: &str) -> Option<&str> {
-    let own = how.strip_prefix("steady:").or(how.strip_prefix("fill+")).unwrap_or(how);
-    (!AGES.contains(&how)).then_some(own)
-}
-
-/// Why `--precondition` is no way to precondition a drive.
-fn no_age(how: &str, error: SourceError) -> Failure {
-    let takes = "none, fill, footprint, steady, steady:WORKLOAD, fill+WORKLOAD, or a workload as --workload takes it";
-    // What looks like the name of a file or like options was meant as a workload.
-    if how.contains(['/', '.', '=', ':']) || Path::new(how).exists() {
-        return Failure::from(error).hint(format!("--precondition takes {takes}"));
-    }
-    let refused = Failure::input(format!("--precondition: found '{how}', expected {takes}"));
-    match closest(how, AGES) {
-        Some(word) => refused.hint(format!("did you mean '{word}'?")),
-        None => refused,
-    }
-}
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
@@ -112,7 +58,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let control = Control::new(interrupt::listen()?, &*progress);
     if let Some(path) = &args.vcd {
         let drives = args.device.iter().chain(host_drives.iter().flatten()).map(Path::new);
-        let workloads = [Some(args.workload.as_str()), own_workload(&args.precondition), args.initial.as_deref()];
+        let workloads = [Some(args.workload.as_str()), workload_of(&args.precondition), args.initial.as_deref()];
         let workloads = workloads.into_iter().flatten().filter_map(file_of);
         outputs::is_not_read("--vcd ", path, drives.chain(workloads).chain(args.host.as_deref()))?;
     }
@@ -131,14 +77,17 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let (mut repetitions, mut written) = (Vec::new(), Ok(()));
     for repetition in 0..args.repeat {
         let seed = args.seed.wrapping_add(repetition.into());
-        let sources = Sources::open(&args, replay, &variables, seed)?;
-        let initial = sources.initial.as_ref().map(|source| source as &dyn WorkloadSource);
+        let workload = TextSource::open_with(&args.workload, replay, seed, &variables)?;
+        let precondition = TextPreconditioning::open(&args.precondition, replay, seed, &variables)?;
+        let initial = args.initial.as_ref().map(|text| TextSource::open_beside(text, replay, seed, &variables));
+        let initial = initial.transpose()?;
+        let initial = initial.as_ref().map(|source| source as &dyn WorkloadSource);
         let experiment = Experiment {
             drives: &drives,
             host: host.as_ref(),
             precondition_below: args.precondition_below,
-            workload: &sources.workload,
-            preconditioning: sources.preconditioning(&args.precondition),
+            workload: &workload,
+            preconditioning: precondition.preconditioning(),
             seed,
             verify: args.verify,
             snapshots: snapshots.as_ref(),
@@ -153,7 +102,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
                 command: command.clone(),
                 started: Some(started.clone()),
                 workload: args.workload.clone(),
-                replay: sources.workload.replay(),
+                replay: workload.replay(),
                 precondition: args.precondition.clone(),
                 host: args.host.as_ref().map(|file| file.display().to_string()),
                 overrides: overrides.clone(),
@@ -281,14 +230,6 @@ fn replay_options(args: &Run) -> Result<ReplayOptions, Failure> {
         _ => Fit::Exact,
     };
     Ok(ReplayOptions { discipline, fit, limit: args.limit })
-}
-
-/// A workload that is sent besides the measured one, whole: --wrap and --fit hold for it where it is a trace, too.
-fn open_beside(text: &str, replay: ReplayOptions, seed: u64, variables: &Variables) -> Result<TextSource, SourceError> {
-    let is_fio = text.starts_with("micro:")
-        || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
-    let fit = if is_fio { Fit::Exact } else { replay.fit };
-    TextSource::open_with(text, ReplayOptions { fit, ..replay.whole() }, seed, variables)
 }
 
 /// A description with what was laid over it.

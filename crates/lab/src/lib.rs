@@ -52,7 +52,7 @@ pub use experiment::{
     DeviceUnderTest, Experiment, Observe, Outcome, Provenance, RunError, RunIntoError, run, run_into, run_into_observed,
 };
 pub use memory::Memory;
-pub use precondition::Preconditioning;
+pub use precondition::{Preconditioning, TextPreconditioning};
 pub use progress::{Control, NoProgress, Phase, Progress};
 pub use ready_busy::{ReadyBusy, Recording};
 pub use result::{DeviceResult, RunResult};

@@ -34,11 +34,13 @@ mod checkpoint;
 mod footprint;
 mod kind;
 mod steadiness;
+mod text;
 
 use checkpoint::Search;
 pub(crate) use checkpoint::{Keeper, Position};
 pub use kind::Preconditioning;
 pub use steadiness::Steadiness;
+pub use text::{TextPreconditioning, workload_of};
 
 /// A fill writes this much at a time.
 const FILL_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;

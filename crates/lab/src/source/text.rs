@@ -1,6 +1,7 @@
 //! A workload from text, as `--workload` and `--precondition` have it: a trace, a model of one, a fio job file, or fio's
 //! options in one line, opened for one drive after another.
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -39,12 +40,20 @@ pub struct SourceError {
     /// The reason.
     pub sentence: String,
     /// What to do about it.
-    pub hint: Option<&'static str>,
+    pub hint: Option<Cow<'static, str>>,
 }
 
 impl SourceError {
     fn plain(sentence: impl std::fmt::Display) -> SourceError {
         SourceError { sentence: sentence.to_string(), hint: None }
+    }
+
+    /// The reason and the hint in one sentence.
+    pub fn with_hint(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.sentence),
+            None => self.sentence.clone(),
+        }
     }
 }
 
@@ -146,13 +155,13 @@ impl TextSource {
             if let Some(discipline) = discipline {
                 return Err(SourceError {
                     sentence: format!("--replay {discipline} is for traces, and '{text}' is a fio workload"),
-                    hint: Some("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime="),
+                    hint: Some("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime=".into()),
                 });
             }
             if *fit != Fit::Exact {
                 return Err(SourceError {
                     sentence: format!("--{fit} is for traces, and '{text}' is a fio workload"),
-                    hint: Some("a fio workload is sized by the drive: size=50%, io_size=4g"),
+                    hint: Some("a fio workload is sized by the drive: size=50%, io_size=4g".into()),
                 });
             }
         }
@@ -161,6 +170,22 @@ impl TextSource {
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
         Ok(TextSource { kind, replay, seed, notes: Mutex::new(notes) })
+    }
+
+    /// A workload that is sent besides the measured one, whole: the measured one's fit holds for it where it is a trace, too.
+    ///
+    /// # Errors
+    /// Text that cannot be read or understood, and a variable without a value.
+    pub fn open_beside(
+        text: &str,
+        replay: ReplayOptions,
+        seed: u64,
+        variables: &Variables,
+    ) -> Result<TextSource, SourceError> {
+        let is_fio = text.starts_with("micro:")
+            || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
+        let fit = if is_fio { Fit::Exact } else { replay.fit };
+        TextSource::open_with(text, ReplayOptions { fit, ..replay.whole() }, seed, variables)
     }
 
     /// The text of a fio job file, sent as it says itself; `file` is what messages call it.
