@@ -30,14 +30,6 @@ impl Failure {
         self
     }
 
-    /// What is wrong and the hint, as a part of another sentence.
-    pub(crate) fn in_a_sentence(&self) -> String {
-        match &self.hint {
-            Some(hint) => format!("{}; {hint}", self.sentence),
-            None => self.sentence.clone(),
-        }
-    }
-
     /// The exit status.
     pub(crate) fn status(&self) -> u8 {
         self.status
@@ -47,6 +39,12 @@ impl Failure {
 impl From<ssdlab_lab::SourceError> for Failure {
     fn from(error: ssdlab_lab::SourceError) -> Failure {
         Failure { hint: error.hint.map(std::borrow::Cow::into_owned), ..Failure::input(error.sentence) }
+    }
+}
+
+impl From<ssdlab::DeviceError> for Failure {
+    fn from(error: ssdlab::DeviceError) -> Failure {
+        Failure { hint: error.hint(), ..Failure::input(error.sentence()) }
     }
 }
 
