@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use ssdlab::Device;
 use ssdlab_base::Nanos;
-use ssdlab_device::{Description, DriveConfig};
+use ssdlab_device::DriveConfig;
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
 use ssdlab_lab::output::Staging;
@@ -33,9 +34,9 @@ use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
-    let described = varied(&args, described(&args)?)?;
-    let drives = duts(&args, &described)?;
-    let refused = |error| refused(error, &drives, &described);
+    let variants = varied(&args, devices(&args)?)?;
+    let drives = duts(&args, &variants)?;
+    let refused = |error| refused(error, &drives, &variants);
     let replay = replay_options(&args)?;
     let variables = variables(&args.env)?;
     let window: Option<TraceWindow> = match &args.trace_window {
@@ -70,9 +71,9 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     }
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = ssdlab_lab::utc(SystemTime::now());
-    let overrides = drives.iter().zip(&described).filter(|(_, described)| !described.overrides.is_empty());
+    let overrides = drives.iter().zip(&variants).filter(|(_, variant)| !variant.device.overrides().is_empty());
     let overrides: BTreeMap<_, _> =
-        overrides.map(|(drive, described)| (drive.label.clone(), described.overrides.clone())).collect();
+        overrides.map(|(drive, variant)| (drive.label.clone(), variant.device.overrides().clone())).collect();
 
     let (mut repetitions, mut written) = (Vec::new(), Ok(()));
     for repetition in 0..args.repeat {
@@ -232,46 +233,25 @@ fn replay_options(args: &Run) -> Result<ReplayOptions, Failure> {
     Ok(ReplayOptions { discipline, fit, limit: args.limit })
 }
 
-/// A description with what was laid over it.
-struct Described {
-    description: Description,
-    overrides: BTreeMap<String, String>,
+/// A drive of the run, one of its variants.
+struct Variant {
+    device: Device,
     /// Its place in `--device`.
-    device: usize,
+    place: usize,
     /// What tells it from the other variants of its drive.
     suffix: String,
 }
 
-/// The descriptions of the drives, with their overrides.
-fn described(args: &Run) -> Result<Vec<Described>, Failure> {
-    let descriptions = args.device.iter().map(|device| shipped::open(device)).collect::<Result<Vec<_>, _>>()?;
-    let mut descriptions: Vec<Described> = descriptions
-        .into_iter()
-        .enumerate()
-        .map(|(device, description)| Described {
-            description,
-            overrides: BTreeMap::new(),
-            device,
-            suffix: String::new(),
-        })
-        .collect();
+/// The drives, with what `--set` lays over them.
+fn devices(args: &Run) -> Result<Vec<Device>, Failure> {
+    let mut devices = args.device.iter().map(|device| Device::open(device)).collect::<Result<Vec<_>, _>>()?;
     for assignment in &args.set {
         let (scope, assignment) = scoped(assignment);
-        for index in chosen(scope, args, &descriptions)? {
-            descriptions[index].set("--set", assignment)?;
+        for index in chosen(scope, args, &devices)? {
+            devices[index].set_by("--set", assignment)?;
         }
     }
-    Ok(descriptions)
-}
-
-impl Described {
-    fn set(&mut self, option: &'static str, assignment: &str) -> Result<(), Failure> {
-        self.description.set_by(option, assignment).map_err(Failure::input)?;
-        if let Some((key, value)) = assignment.split_once('=') {
-            self.overrides.insert(key.trim().to_string(), value.trim().to_string());
-        }
-        Ok(())
-    }
+    Ok(devices)
 }
 
 /// Refuses what looks like a key of one drive, or is none of drives but of runs.
@@ -287,26 +267,21 @@ fn varies_a_key(axis: &Axis) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every description in all its variants.
-fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Failure> {
+/// Every drive in all its variants.
+fn varied(args: &Run, devices: Vec<Device>) -> Result<Vec<Variant>, Failure> {
     let refused = |error: AxisError| Failure::input(format!("--vary: {error}"));
     let axes: Vec<Axis> = args.vary.iter().map(|axis| axis.parse().map_err(refused)).collect::<Result<_, _>>()?;
     axes.iter().try_for_each(varies_a_key)?;
     let variants = cross_product(&axes).map_err(refused)?;
-    if descriptions.len() * variants.len() > VARIANTS_MAX {
-        return Err(refused(AxisError::TooMany { found: descriptions.len() * variants.len() }));
+    if devices.len() * variants.len() > VARIANTS_MAX {
+        return Err(refused(AxisError::TooMany { found: devices.len() * variants.len() }));
     }
-    let mut all = Vec::with_capacity(descriptions.len() * variants.len());
-    for Described { description, overrides, device, .. } in descriptions {
+    let mut all = Vec::with_capacity(devices.len() * variants.len());
+    for (place, device) in devices.into_iter().enumerate() {
         for variant in &variants {
-            let mut one = Described {
-                description: description.clone(),
-                overrides: overrides.clone(),
-                device,
-                suffix: suffix(variant),
-            };
+            let mut one = Variant { device: device.clone(), place, suffix: suffix(variant) };
             for (key, value) in variant {
-                one.set("--vary", &format!("{key}={value}"))?;
+                one.device.set_by("--vary", &format!("{key}={value}"))?;
             }
             all.push(one);
         }
@@ -314,24 +289,22 @@ fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Fa
     Ok(all)
 }
 
-/// The drives that they describe, in their order.
-fn duts(args: &Run, described: &[Described]) -> Result<Vec<DeviceUnderTest>, Failure> {
-    let config =
-        |one: &Described| -> Result<DriveConfig, Failure> { one.description.resolve().map_err(Failure::input) };
-    let configs: Vec<DriveConfig> = described.iter().map(config).collect::<Result<_, _>>()?;
+/// The drives under test, in their order.
+fn duts(args: &Run, variants: &[Variant]) -> Result<Vec<DeviceUnderTest>, Failure> {
+    let configs: Vec<DriveConfig> = variants.iter().map(|one| one.device.config()).collect::<Result<_, _>>()?;
     // The variants of a drive share its name.
     let mut drives: Vec<DeviceUnderTest> = Vec::new();
-    for (one, config) in described.iter().zip(&configs) {
-        if one.device == drives.len() {
+    for (one, config) in variants.iter().zip(&configs) {
+        if one.place == drives.len() {
             drives.push(DeviceUnderTest { label: config.name.clone(), config: config.clone() });
         }
     }
     tell_apart(&mut drives, &args.device);
-    let label = |one: &Described| match one.suffix.as_str() {
-        "" => drives[one.device].label.clone(),
-        suffix => format!("{} {suffix}", drives[one.device].label),
+    let label = |one: &Variant| match one.suffix.as_str() {
+        "" => drives[one.place].label.clone(),
+        suffix => format!("{} {suffix}", drives[one.place].label),
     };
-    Ok(described.iter().zip(configs).map(|(one, config)| DeviceUnderTest { label: label(one), config }).collect())
+    Ok(variants.iter().zip(configs).map(|(one, config)| DeviceUnderTest { label: label(one), config }).collect())
 }
 
 /// A drive whose name is taken is called after its file, or else numbered.
@@ -359,10 +332,10 @@ fn scoped(assignment: &str) -> (Option<&str>, &str) {
 }
 
 /// The places of the drives that `DRIVE:` means: a place from 1, or a name as it was given or as the file says.
-fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result<Vec<usize>, Failure> {
-    let Some(scope) = scope else { return Ok((0..descriptions.len()).collect()) };
+fn chosen(scope: Option<&str>, args: &Run, devices: &[Device]) -> Result<Vec<usize>, Failure> {
+    let Some(scope) = scope else { return Ok((0..devices.len()).collect()) };
     if let Ok(place) = scope.parse::<usize>()
-        && (1..=descriptions.len()).contains(&place)
+        && (1..=devices.len()).contains(&place)
     {
         return Ok(vec![place - 1]);
     }
@@ -370,9 +343,9 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result
         let given = &args.device[*index];
         given == scope
             || Path::new(given).file_stem().is_some_and(|stem| stem == scope)
-            || descriptions[*index].description.resolve().is_ok_and(|config| config.name == scope)
+            || devices[*index].config().is_ok_and(|config| config.name == scope)
     };
-    let places: Vec<usize> = (0..descriptions.len()).filter(called).collect();
+    let places: Vec<usize> = (0..devices.len()).filter(called).collect();
     if places.is_empty() {
         let drives = match &args.device[..] {
             [one] => format!("the only drive is {one}, or 1"),
@@ -384,10 +357,10 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result
 }
 
 /// Why an experiment cannot be run; what is wrong with a drive is told with its place in the description.
-fn refused(error: RunError, drives: &[DeviceUnderTest], described: &[Described]) -> Failure {
+fn refused(error: RunError, drives: &[DeviceUnderTest], variants: &[Variant]) -> Failure {
     match &error {
         RunError::Drive { label, source } => match drives.iter().position(|drive| drive.label == *label) {
-            Some(index) => Failure::input(described[index].description.place(source)),
+            Some(index) => Failure::input(variants[index].device.description().place(source)),
             None => Failure::input(&error),
         },
         RunError::SameLabel { .. } => {

@@ -11,7 +11,7 @@ use crate::shipped::{self, Found, Shipped};
 /// A drive as its description says it is: one that ships, a file, or a text, with what was set on it.
 ///
 /// ```
-/// let device = ssdlab::Device::named("demo-tlc")?.set("gc.victim=cost-benefit")?.set("capacity.over_provisioning=14%")?;
+/// let device = ssdlab::Device::named("demo-tlc")?.set("gc.victim=cost-benefit")?;
 /// let config = device.config()?;
 /// assert_eq!((config.name.as_str(), config.gc.victim.as_str()), ("demo-tlc", "cost-benefit"));
 ///
@@ -71,11 +71,20 @@ impl Device {
     /// # Errors
     /// The text is not of the form `KEY=VALUE`, or the value is of no form that the key takes.
     pub fn set(mut self, assignment: &str) -> Result<Device, DeviceError> {
-        self.description.set(assignment)?;
+        self.set_by("--set", assignment)?;
+        Ok(self)
+    }
+
+    /// Sets a key for an option other than `--set`; errors name that option.
+    ///
+    /// # Errors
+    /// The errors of [`Device::set`].
+    pub fn set_by(&mut self, option: &'static str, assignment: &str) -> Result<(), DeviceError> {
+        self.description.set_by(option, assignment)?;
         if let Some((key, value)) = assignment.split_once('=') {
             self.overrides.insert(key.trim().to_string(), value.trim().to_string());
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Names the drive in results; the name of its description otherwise.

@@ -1,17 +1,20 @@
 //! One drive, driven by hand: commands, their completions, power cuts.
 //!
-//! A run of [`crate::Run`] does this for a whole workload. Here a program sends each command itself and decides how far virtual
-//! time goes:
+//! A run of [`Run`](crate::Run) does this for a whole workload. Here a program sends each command itself and decides how far
+//! virtual time goes:
 //!
-//! - [`Drive::submit_with`] takes a command at a point in virtual time; the drive's events before that time must have run.
-//! - [`Drive::run_to_completion`] runs events until a command has completed, [`Drive::run_until`] until a point in time.
-//! - [`Drive::completions`] has what completed, [`Drive::read_data`] what reads brought, where the drive keeps contents.
+//! - [`Drive::submit_with`] takes a command at a point in virtual time; the drive's events before that time must have
+//!   run.
+//! - [`Drive::run_to_completion`] runs events until a command has completed, [`Drive::run_until`] until a point in
+//!   time.
+//! - [`Drive::completions`] has what completed, [`Drive::read_data`] what reads brought, where the drive keeps
+//!   contents.
 //! - [`Drive::counters`] has what happened so far.
 //!
 //! # Power cuts
 //!
-//! [`Drive::power_cut`] leaves the chips as they are at that instant. [`Drive::recover`] makes a drive of them again. What a flush
-//! or a FUA write covered is there afterwards; a later write may be there or not.
+//! [`Drive::power_cut`] leaves the chips as they are at that instant. [`Drive::recover`] makes a drive of them again.
+//! What a flush or a FUA write covered is there afterwards; a later write may be there or not.
 //!
 //! ```
 //! use ssdlab::Device;
@@ -19,7 +22,8 @@
 //!
 //! /// Sends a request, waits for its completion and returns the data of a read.
 //! fn run(drive: &mut Drive, op: Op, sector: u64, data: &[u8]) -> Vec<u8> {
-//!     let request = Request { at: drive.now(), ..Request::new(op, sector, if op == Op::Flush { 0 } else { 8 }) };
+//!     let sectors = if op == Op::Flush { 0 } else { 8 };
+//!     let request = Request { at: drive.now(), ..Request::new(op, sector, sectors) };
 //!     drive.submit_with(&request, Data::Bytes(data));
 //!     assert!(drive.run_to_completion(Nanos::MAX), "the request completes");
 //!     drive.completions().clear();
@@ -36,7 +40,7 @@
 //! let (mut drive, recovery) = Drive::recover(&config, options, drive.power_cut())?;
 //! println!("recovery read {} pages in {}", recovery.pages_read, recovery.time);
 //! assert_eq!(run(&mut drive, Op::Read, 0, &[]), [1; 4096], "a flush covered it");
-//! assert_eq!(run(&mut drive, Op::Read, 8, &[]), [0; 4096], "nothing covered it, and it was in the write buffer");
+//! assert_eq!(run(&mut drive, Op::Read, 8, &[]), [0; 4096], "it was in the write buffer");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

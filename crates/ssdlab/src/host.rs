@@ -1,27 +1,29 @@
 //! Host layers above drives, and the trait of what a layer stands on.
 //!
-//! A description of layers (docs/host.md) goes into a run with [`Run::host`](crate::Run::host), or is built above drives by hand with
-//! [`Host::build`]. A stack takes requests as a drive does: [`Device`] is both.
+//! A description of layers (docs/host.md) goes into a run with [`Run::host`](crate::Run::host), or is built above
+//! drives by hand with [`Host::build`]. A stack takes requests as a drive does: [`Device`] is both.
 
 use std::cell::RefCell;
 use std::path::Path;
 
 use ssdlab_device::Description;
 
+#[doc(no_inline)]
+pub use ssdlab_host::*;
 #[doc(inline)]
 pub use ssdlab_host::{
     Administration, BlockDevice, Device, Host, HostError, LayerMetrics, Member, Power, StackError, UnknownDrive,
 };
 
-/// The drive that a host's description names, as [`crate::Device::open`] takes it.
+/// The drive that a host's description names, as [`Device::open`](crate::Device::open) takes it.
 ///
 /// # Errors
-/// The sentence of [`crate::DeviceError`].
+/// The sentence of [`DeviceError`](crate::DeviceError).
 pub fn drive(device: &str) -> Result<Description, UnknownDrive> {
     crate::Device::open(device).map(Description::from).map_err(|error| UnknownDrive(error.to_string()))
 }
 
-/// A host's description in a file; drives in it are named as [`crate::Device::open`] takes them.
+/// A host's description in a file; drives in it are named as [`Device::open`](crate::Device::open) takes them.
 ///
 /// # Errors
 /// The file cannot be read, or all that is wrong in it: line, column and key, what was found and what was expected.

@@ -1,8 +1,9 @@
 //! Policies of one's own: which block to collect, what the write buffer evicts, which stream takes a write.
 //!
-//! A program registers a policy by name before it reads a description. From then on the policy is one like any other: `gc.victim`,
-//! `buffer.policy` or `placement.policy` names it, results and reports show it, and it is made again after a power cut.
-//! The controller checks each answer: a wrong one ends the run with the name of the policy and what it returned, and corrupts nothing.
+//! A program registers a policy by name before it reads a description. From then on the policy is one like any other:
+//! `gc.victim`, `buffer.policy` or `placement.policy` names it, results and reports show it, and it is made again after
+//! a power cut. The controller checks each answer: a wrong one ends the run with the name of the policy and what it
+//! returned.
 //!
 //! # A victim policy
 //!
@@ -26,16 +27,23 @@
 //!     }
 //! }
 //!
-//! let (name, summary) = ("among-the-oldest", "the fewest valid units among the 16 oldest blocks");
-//! register_victim(Entry { name, summary, keys: &[], make: |_| Box::new(AmongTheOldest(16)) })?;
+//! register_victim(Entry {
+//!     name: "among-the-oldest",
+//!     summary: "the fewest valid units among the 16 oldest blocks",
+//!     keys: &[],
+//!     make: |_| Box::new(AmongTheOldest(16)),
+//! })?;
 //!
-//! let small = Device::named("demo-slc")?.set("flash.blocks_per_plane=144")?.set("capacity.user=1g")?;
-//! let result = Run::new(small.clone().label("greedy"), "rw=randwrite,bs=4k,iodepth=32,number_ios=50000")
-//!     .device(small.set("gc.victim=among-the-oldest")?.label(name))
+//! let drive = Device::named("demo-slc")?;
+//! let workload = "rw=randwrite,bs=4k,iodepth=32,io_size=200%,norandommap";
+//! let result = Run::new(drive.clone().label("greedy"), workload)
+//!     .device(drive.set("gc.victim=among-the-oldest")?.label("among-the-oldest"))
+//!     .set("flash.blocks_per_plane=64") // on both: a small drive is soon in its steady state
+//!     .set("capacity.over_provisioning=14%")
 //!     .precondition("steady")
 //!     .run()?;
 //! println!("{result}");
-//! let amplification = |drive: usize| result.devices[drive].write_amplification.as_ref().map_or(1.0, |all| all.total);
+//! let amplification = |drive: usize| Some(result.devices[drive].write_amplification.as_ref()?.total);
 //! assert!(amplification(0) < amplification(1), "{result}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -60,21 +68,27 @@
 //!     }
 //! }
 //!
-//! let (name, summary) = ("journal", "the first eighth apart");
-//! register_placement(Entry { name, summary, keys: &[], make: |config| Box::new(Journal(config.user_units() / 8)) })?;
+//! register_placement(Entry {
+//!     name: "journal",
+//!     summary: "the first eighth apart",
+//!     keys: &[],
+//!     make: |config| Box::new(Journal(config.user_units() / 8)),
+//! })?;
 //!
-//! let mut small = Device::named("demo-slc")?;
-//! for key in ["flash.blocks_per_plane=144", "capacity.user=1g", "ftl.streams=2", "ftl.separate_gc_frontier=false"] {
-//!     small = small.set(key)?;
-//! }
-//! let skewed = "rw=randwrite,bs=4k,iodepth=32,number_ios=50000,random_distribution=zoned:90/12.5:10/87.5";
-//! let result = Run::new(small.clone().label("stream-hint"), skewed)
-//!     .device(small.set("placement.policy=journal")?.label(name))
+//! // Nine of ten writes go to the first eighth.
+//! let skewed = "rw=randwrite,bs=4k,iodepth=32,io_size=200%,norandommap,\
+//!               random_distribution=zoned:90/12.5:10/87.5";
+//! let drive = Device::named("demo-slc")?.set("ftl.streams=2")?;
+//! let result = Run::new(drive.clone().label("stream-hint"), skewed)
+//!     .device(drive.set("placement.policy=journal")?.label("journal"))
+//!     .set("ftl.separate_gc_frontier=false")
 //!     .set("gc.victim=cost-benefit")
+//!     .set("flash.blocks_per_plane=64")
+//!     .set("capacity.over_provisioning=14%")
 //!     .precondition("steady")
 //!     .run()?;
 //! println!("{result}");
-//! let amplification = |drive: usize| result.devices[drive].write_amplification.as_ref().map_or(1.0, |all| all.total);
+//! let amplification = |drive: usize| Some(result.devices[drive].write_amplification.as_ref()?.total);
 //! assert!(amplification(1) < amplification(0), "{result}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
