@@ -48,6 +48,17 @@ impl From<ssdlab::DeviceError> for Failure {
     }
 }
 
+impl From<ssdlab::Error> for Failure {
+    fn from(error: ssdlab::Error) -> Failure {
+        match error {
+            ssdlab::Error::Device(error) => error.into(),
+            ssdlab::Error::Workload(error) => error.into(),
+            ssdlab::Error::Output(error) => error.into(),
+            error => Failure::input(error),
+        }
+    }
+}
+
 impl From<OutputError> for Failure {
     /// A full disk is not the input's fault; a folder that cannot be written is.
     fn from(error: OutputError) -> Failure {

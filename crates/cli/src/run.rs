@@ -1,21 +1,20 @@
 //! `ssdlab run`: drives, a workload and a preconditioning from the command line to a table and files.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use ssdlab::Device;
+use ssdlab::variants::{Variant, duts, overrides, vary};
 use ssdlab_base::Nanos;
-use ssdlab_device::DriveConfig;
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
 use ssdlab_lab::output::Staging;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::precondition::workload_of;
 use ssdlab_lab::subtests::volumes;
-use ssdlab_lab::variants::{Axis, AxisError, VARIANTS_MAX, cross_product, merged, suffix};
+use ssdlab_lab::variants::{Axis, merged};
 use ssdlab_lab::{
     Breakdown, Control, DeviceUnderTest, Experiment, Observe, Provenance, Recording, ReplayOptions, RunError,
     RunIntoError, RunResult, SnapshotCache, Subtests, TextPreconditioning, TextSource, WorkloadSource, output, table,
@@ -35,7 +34,7 @@ use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let variants = varied(&args, devices(&args)?)?;
-    let drives = duts(&args, &variants)?;
+    let drives = duts(&variants, |drives| tell_apart(drives, &args.device))?;
     let refused = |error| refused(error, &drives, &variants);
     let replay = replay_options(&args)?;
     let variables = variables(&args.env)?;
@@ -71,9 +70,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     }
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = ssdlab_lab::utc(SystemTime::now());
-    let overrides = drives.iter().zip(&variants).filter(|(_, variant)| !variant.device.overrides().is_empty());
-    let overrides: BTreeMap<_, _> =
-        overrides.map(|(drive, variant)| (drive.label.clone(), variant.device.overrides().clone())).collect();
+    let overrides = overrides(&drives, &variants);
 
     let (mut repetitions, mut written) = (Vec::new(), Ok(()));
     for repetition in 0..args.repeat {
@@ -233,15 +230,6 @@ fn replay_options(args: &Run) -> Result<ReplayOptions, Failure> {
     Ok(ReplayOptions { discipline, fit, limit: args.limit })
 }
 
-/// A drive of the run, one of its variants.
-struct Variant {
-    device: Device,
-    /// Its place in `--device`.
-    place: usize,
-    /// What tells it from the other variants of its drive.
-    suffix: String,
-}
-
 /// The drives, with what `--set` lays over them.
 fn devices(args: &Run) -> Result<Vec<Device>, Failure> {
     let mut devices = args.device.iter().map(|device| Device::open(device)).collect::<Result<Vec<_>, _>>()?;
@@ -269,42 +257,10 @@ fn varies_a_key(axis: &Axis) -> Result<(), Failure> {
 
 /// Every drive in all its variants.
 fn varied(args: &Run, devices: Vec<Device>) -> Result<Vec<Variant>, Failure> {
-    let refused = |error: AxisError| Failure::input(format!("--vary: {error}"));
-    let axes: Vec<Axis> = args.vary.iter().map(|axis| axis.parse().map_err(refused)).collect::<Result<_, _>>()?;
+    let axes = args.vary.iter().map(|axis| axis.parse()).collect::<Result<Vec<Axis>, _>>();
+    let axes = axes.map_err(ssdlab::Error::Vary)?;
     axes.iter().try_for_each(varies_a_key)?;
-    let variants = cross_product(&axes).map_err(refused)?;
-    if devices.len() * variants.len() > VARIANTS_MAX {
-        return Err(refused(AxisError::TooMany { found: devices.len() * variants.len() }));
-    }
-    let mut all = Vec::with_capacity(devices.len() * variants.len());
-    for (place, device) in devices.into_iter().enumerate() {
-        for variant in &variants {
-            let mut one = Variant { device: device.clone(), place, suffix: suffix(variant) };
-            for (key, value) in variant {
-                one.device.set_by("--vary", &format!("{key}={value}"))?;
-            }
-            all.push(one);
-        }
-    }
-    Ok(all)
-}
-
-/// The drives under test, in their order.
-fn duts(args: &Run, variants: &[Variant]) -> Result<Vec<DeviceUnderTest>, Failure> {
-    let configs: Vec<DriveConfig> = variants.iter().map(|one| one.device.config()).collect::<Result<_, _>>()?;
-    // The variants of a drive share its name.
-    let mut drives: Vec<DeviceUnderTest> = Vec::new();
-    for (one, config) in variants.iter().zip(&configs) {
-        if one.place == drives.len() {
-            drives.push(DeviceUnderTest { label: config.name.clone(), config: config.clone() });
-        }
-    }
-    tell_apart(&mut drives, &args.device);
-    let label = |one: &Variant| match one.suffix.as_str() {
-        "" => drives[one.place].label.clone(),
-        suffix => format!("{} {suffix}", drives[one.place].label),
-    };
-    Ok(variants.iter().zip(configs).map(|(one, config)| DeviceUnderTest { label: label(one), config }).collect())
+    Ok(vary(devices, &axes)?)
 }
 
 /// A drive whose name is taken is called after its file, or else numbered.

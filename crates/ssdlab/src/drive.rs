@@ -1,7 +1,7 @@
 //! One drive, driven by hand: commands, their completions, power cuts.
 //!
-//! A run of [`Run`](crate::Run) does this for a whole workload. Here a program sends each command itself and decides how far
-//! virtual time goes:
+//! A run of [`Run`](crate::Run) does this for a whole workload. Here a program sends each command itself and decides
+//! how far virtual time goes:
 //!
 //! - [`Drive::submit_with`] takes a command at a point in virtual time; the drive's events before that time must have
 //!   run.

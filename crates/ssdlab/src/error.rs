@@ -3,7 +3,8 @@
 use ssdlab_device::DescriptionError;
 use ssdlab_host::HostError;
 use ssdlab_lab::output::OutputError;
-use ssdlab_lab::{RunError, RunIntoError, SourceError};
+use ssdlab_lab::variants::AxisError;
+use ssdlab_lab::{RunError, SourceError};
 use ssdlab_workload::WorkloadError;
 
 use crate::shipped;
@@ -76,6 +77,9 @@ pub enum Error {
     /// The text given to [`crate::Run::replay`].
     #[error("--replay: {0}")]
     Replay(#[source] WorkloadError),
+    /// The texts given to [`crate::Run::vary`].
+    #[error("--vary: {0}")]
+    Vary(#[from] AxisError),
     /// The text given to [`crate::Run::env`].
     #[error("--env: {0}")]
     Env(#[source] WorkloadError),
@@ -85,13 +89,4 @@ pub enum Error {
     /// The files.
     #[error(transparent)]
     Output(#[from] OutputError),
-}
-
-impl From<RunIntoError> for Error {
-    fn from(error: RunIntoError) -> Error {
-        match error {
-            RunIntoError::Run(error) => Error::Run(error),
-            RunIntoError::Output(error) => Error::Output(error),
-        }
-    }
 }

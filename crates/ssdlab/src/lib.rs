@@ -10,7 +10,7 @@
 //! let small = Device::named("demo-slc")?.set("flash.blocks_per_plane=64")?;
 //! let device = small.set("capacity.over_provisioning=14%")?;
 //! // A line of fio's options; a path would be a job file or a trace.
-//! let workload = "rw=randwrite,bs=4k,iodepth=32,io_size=200%,norandommap";
+//! let workload = "rw=randwrite,bs=4k,iodepth=32,io_size=100%,norandommap";
 //! let result = Run::new(device, workload).precondition("steady").run()?;
 //!
 //! println!("{result}"); // the table of `ssdlab run`
@@ -58,6 +58,7 @@
 //! | name a drive, read or change its description | [`Device`], [`shipped::DRIVES`] |
 //! | run a trace, a job or a generator on one drive or several | [`Run`] |
 //! | compare drives, designs or settings | [`Run::device`], [`Device::set`], [`Device::label`] |
+//! | vary keys, repeat with other seeds | [`Run::vary`], [`Run::repeat`] |
 //! | bring drives to a state first, and keep them | [`Run::precondition`], [`Run::snapshots`], [`SnapshotCache`] |
 //! | set the pace of a trace, fit it onto a drive | [`Run::replay`], [`Run::fit`], [`Run::wrap`], [`Run::limit`] |
 //! | put a page cache, a scheduler, a stripe or a driver above drives | [`Run::host`], [`host`] |
@@ -71,9 +72,9 @@
 //! | send requests of a generator of one's own | `lab::WorkloadSource`, `lab::Experiment` |
 //!
 //! What is not here is in the crates that this one stands on, from the top: `lab` (experiments, results, reports), `fs`
-//! (file systems), `workload` (traces, jobs, models), [`host`] (layers above drives), `disk` (hard disks), `device` (the
-//! controller), `flash` (the chips), `base` (time, sizes, requests). Power cuts by the thousand, with faults, are the
-//! command's: `ssdlab torture`.
+//! (file systems), `workload` (traces, jobs, models), [`host`] (layers above drives), `disk` (hard disks), `device`
+//! (the controller), `flash` (the chips), `base` (time, sizes, requests). Power cuts by the thousand, with faults, are
+//! the command's: `ssdlab torture`.
 
 pub use ssdlab_base as base;
 pub use ssdlab_device as device;
@@ -91,6 +92,7 @@ pub mod policy;
 pub mod results;
 mod run;
 pub mod shipped;
+pub mod variants;
 
 pub use described::Device;
 pub use error::{DeviceError, Error};

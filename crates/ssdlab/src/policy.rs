@@ -35,7 +35,7 @@
 //! })?;
 //!
 //! let drive = Device::named("demo-slc")?;
-//! let workload = "rw=randwrite,bs=4k,iodepth=32,io_size=200%,norandommap";
+//! let workload = "rw=randwrite,bs=4k,iodepth=32,io_size=100%,norandommap";
 //! let result = Run::new(drive.clone().label("greedy"), workload)
 //!     .device(drive.set("gc.victim=among-the-oldest")?.label("among-the-oldest"))
 //!     .set("flash.blocks_per_plane=64") // on both: a small drive is soon in its steady state
@@ -76,7 +76,7 @@
 //! })?;
 //!
 //! // Nine of ten writes go to the first eighth.
-//! let skewed = "rw=randwrite,bs=4k,iodepth=32,io_size=200%,norandommap,\
+//! let skewed = "rw=randwrite,bs=4k,iodepth=32,io_size=100%,norandommap,\
 //!               random_distribution=zoned:90/12.5:10/87.5";
 //! let drive = Device::named("demo-slc")?.set("ftl.streams=2")?;
 //! let result = Run::new(drive.clone().label("stream-hint"), skewed)

@@ -1,18 +1,20 @@
 //! A run: drives, a workload and a preconditioning, in the words of `ssdlab run`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use ssdlab_base::Nanos;
+use ssdlab_lab::output::{Staging, write_into};
+use ssdlab_lab::variants::{Axis, merged};
 use ssdlab_lab::{
     Breakdown, Control, DeviceUnderTest, Experiment, NoProgress, Progress, Provenance, ReplayOptions, RunError,
-    RunResult, SnapshotCache, TextPreconditioning, TextSource,
+    RunIntoError, RunResult, SnapshotCache, TextPreconditioning, TextSource,
 };
 use ssdlab_workload::fio::Variables;
 use ssdlab_workload::replay::Fit;
 
 use crate::host::load_host;
+use crate::variants::{duts, overrides, vary};
 use crate::{Device, DeviceError, Error};
 
 /// A workload on one drive or several, with the options of `ssdlab run` as methods.
@@ -27,7 +29,7 @@ use crate::{Device, DeviceError, Error};
 /// let drive = Device::named("demo-slc")?;
 /// let usual = drive.clone().set("capacity.over_provisioning=14%")?.label("14 %");
 /// let twice = drive.set("capacity.over_provisioning=28%")?.label("28 %");
-/// let result = Run::new(usual, "rw=randwrite,bs=4k,iodepth=32,io_size=200%,norandommap")
+/// let result = Run::new(usual, "rw=randwrite,bs=4k,iodepth=32,io_size=100%,norandommap")
 ///     .device(twice)
 ///     .set("flash.blocks_per_plane=64") // on both: a small drive is soon in its steady state
 ///     .precondition("steady")
@@ -43,6 +45,8 @@ use crate::{Device, DeviceError, Error};
 pub struct Run<'a> {
     devices: Vec<Device>,
     set: Vec<String>,
+    vary: Vec<String>,
+    repeat: u32,
     workload: String,
     env: Vec<String>,
     precondition: String,
@@ -74,6 +78,8 @@ impl<'a> Run<'a> {
         Run {
             devices: vec![device],
             set: Vec::new(),
+            vary: Vec::new(),
+            repeat: 1,
             workload: workload.to_string(),
             env: Vec::new(),
             precondition: "none".to_string(),
@@ -106,6 +112,20 @@ impl<'a> Run<'a> {
     /// Sets a key on all drives, such as `gc.victim=fifo`; [`Device::set`] sets it on one.
     pub fn set(mut self, assignment: &str) -> Run<'a> {
         self.set.push(assignment.to_string());
+        self
+    }
+
+    /// Runs a variant of each drive for every value of a key, such as `gc.victim=greedy,fifo`; several make all
+    /// combinations. A variant is called after its values, which stand as `overrides` in the results.
+    pub fn vary(mut self, axis: &str) -> Run<'a> {
+        self.vary.push(axis.to_string());
+        self
+    }
+
+    /// Runs everything so many times, with the run's seed and those after it. The results have every repetition of a
+    /// drive as a drive of its own; the table has means and 95 % intervals.
+    pub fn repeat(mut self, times: u32) -> Run<'a> {
+        self.repeat = times;
         self
     }
 
@@ -245,87 +265,103 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// An option that is refused: a device, the workload, the preconditioning, the host, or what does not go together.
-    /// With [`Run::out`], files that cannot be written.
+    /// With [`Run::out`], files that cannot be written; the folder is tried before the run.
     pub fn run(&self) -> Result<RunResult, Error> {
-        let devices = self.devices.iter().map(|device| self.with_set(device)).collect::<Result<Vec<_>, _>>()?;
-        let drives = duts(&devices)?;
+        let with_set = |device: &Device| self.set.iter().try_fold(device.clone(), |device, text| device.set(text));
+        let devices = self.devices.iter().map(with_set).collect::<Result<Vec<_>, _>>()?;
+        let axes = self.vary.iter().map(|text| text.parse()).collect::<Result<Vec<Axis>, _>>()?;
+        let variants = vary(devices, &axes)?;
+        let drives = duts(&variants, |drives| self.tell_apart(drives))?;
         let discipline = self.replay.as_ref().map(|text| text.parse()).transpose().map_err(Error::Replay)?;
         let replay = ReplayOptions { discipline, fit: self.fit, limit: self.limit };
         let add = |variables: Variables, text: &String| variables.with(text);
         let variables = self.env.iter().try_fold(Variables::of_environment(), add).map_err(Error::Env)?;
         let host = self.host.as_deref().map(load_host).transpose()?;
-        let workload = TextSource::open_with(&self.workload, replay, self.seed, &variables)?;
-        let precondition = TextPreconditioning::open(&self.precondition, replay, self.seed, &variables)?;
-        let overrides = drives.iter().zip(&devices).filter(|(_, device)| !device.overrides().is_empty());
-        let overrides: BTreeMap<_, _> =
-            overrides.map(|(drive, device)| (drive.label.clone(), device.overrides().clone())).collect();
-        let experiment = Experiment {
-            host: host.as_ref(),
-            precondition_below: self.precondition_below,
-            preconditioning: precondition.preconditioning(),
-            seed: self.seed,
-            verify: self.verify,
-            snapshots: self.snapshots.as_ref(),
-            breakdown: (self.latency_breakdown || self.slowest.is_some())
-                .then(|| Breakdown { slowest: self.slowest.unwrap_or(0) }),
-            jobs: self.jobs,
-            memory_bytes: self.memory_bytes,
-            timeline_interval: self.timeline_interval,
-            provenance: Provenance {
-                title: self.title.clone(),
-                command: Vec::new(),
-                started: None,
-                workload: self.workload.clone(),
-                replay: workload.replay(),
-                precondition: self.precondition.clone(),
-                host: self.host.as_ref().map(|file| file.display().to_string()),
-                overrides,
-            },
-            ..Experiment::new(&drives, &workload)
+        let provenance = Provenance {
+            title: self.title.clone(),
+            workload: self.workload.clone(),
+            precondition: self.precondition.clone(),
+            host: self.host.as_ref().map(|file| file.display().to_string()),
+            overrides: overrides(&drives, &variants),
+            ..Provenance::default()
         };
-        let never = AtomicBool::new(false);
-        let control = Control::new(self.stop.unwrap_or(&never), self.progress);
         // What is wrong with a drive is told with its place in the description.
-        let placed = |error: Error| match &error {
-            Error::Run(RunError::Drive { label, source }) => {
-                match drives.iter().position(|drive| drive.label == *label) {
-                    Some(index) => DeviceError::from(devices[index].description().place(source)).into(),
-                    None => error,
-                }
+        let placed = |error: RunError| match &error {
+            RunError::Drive { label, source } => match drives.iter().position(|drive| drive.label == *label) {
+                Some(index) => DeviceError::from(variants[index].device.description().place(source)).into(),
+                None => Error::Run(error),
+            },
+            _ => Error::Run(error),
+        };
+        let once = |seed: u64, folder: Option<&Path>| -> Result<RunResult, Error> {
+            let workload = TextSource::open_with(&self.workload, replay, seed, &variables)?;
+            let precondition = TextPreconditioning::open(&self.precondition, replay, seed, &variables)?;
+            let experiment = Experiment {
+                host: host.as_ref(),
+                precondition_below: self.precondition_below,
+                preconditioning: precondition.preconditioning(),
+                seed,
+                verify: self.verify,
+                snapshots: self.snapshots.as_ref(),
+                breakdown: (self.latency_breakdown || self.slowest.is_some())
+                    .then(|| Breakdown { slowest: self.slowest.unwrap_or(0) }),
+                jobs: self.jobs,
+                memory_bytes: self.memory_bytes,
+                timeline_interval: self.timeline_interval,
+                provenance: Provenance { replay: workload.replay(), ..provenance.clone() },
+                ..Experiment::new(&drives, &workload)
+            };
+            let never = AtomicBool::new(false);
+            let control = Control::new(self.stop.unwrap_or(&never), self.progress);
+            let Some(folder) = folder else {
+                return ssdlab_lab::run(&experiment, None, &control).map_err(placed);
+            };
+            let outcome = ssdlab_lab::run_into(&experiment, folder, None, &control).map_err(|error| match error {
+                RunIntoError::Run(error) => placed(error),
+                RunIntoError::Output(error) => Error::Output(error),
+            })?;
+            outcome.written?;
+            Ok(outcome.result)
+        };
+        if self.repeat <= 1 {
+            return once(self.seed, self.out.as_deref());
+        }
+        if let Some(folder) = &self.out {
+            Staging::of_run(folder)?;
+        }
+        let mut repetitions = Vec::new();
+        for repetition in 0..self.repeat {
+            let result = once(self.seed.wrapping_add(repetition.into()), None)?;
+            let is_complete = result.complete;
+            repetitions.push(result);
+            if !is_complete {
+                break;
             }
-            _ => error,
-        };
-        let Some(folder) = &self.out else {
-            return ssdlab_lab::run(&experiment, None, &control).map_err(Error::from).map_err(placed);
-        };
-        let outcome = ssdlab_lab::run_into(&experiment, folder, None, &control).map_err(Error::from).map_err(placed)?;
-        outcome.written?;
-        Ok(outcome.result)
+        }
+        let result = merged(repetitions);
+        if let (Some(folder), false) = (&self.out, result.devices.is_empty()) {
+            write_into(folder, &result)?;
+        }
+        Ok(result)
     }
 
-    /// A device with what was set on all.
-    fn with_set(&self, device: &Device) -> Result<Device, DeviceError> {
-        self.set.iter().try_fold(device.clone(), |device, assignment| device.set(assignment))
+    /// Gives drives their labels, and numbers those without one whose name is taken.
+    fn tell_apart(&self, drives: &mut [DeviceUnderTest]) {
+        for (drive, device) in drives.iter_mut().zip(&self.devices) {
+            if let Some(label) = device.given_label() {
+                drive.label = label.to_string();
+            }
+        }
+        for index in (0..drives.len()).filter(|index| self.devices[*index].given_label().is_none()) {
+            let is_taken = |(other, drive): (usize, &DeviceUnderTest)| {
+                let is_fixed = other < index || self.devices[other].given_label().is_some();
+                is_fixed && other != index && drive.label == drives[index].label
+            };
+            if drives.iter().enumerate().any(is_taken) {
+                drives[index].label = format!("{} ({})", drives[index].label, index + 1);
+            }
+        }
     }
-}
-
-/// The drives, with labels that tell them apart: what has no label of its own is numbered where its name is taken.
-fn duts(devices: &[Device]) -> Result<Vec<DeviceUnderTest>, DeviceError> {
-    let mut drives: Vec<DeviceUnderTest> = Vec::with_capacity(devices.len());
-    for (index, device) in devices.iter().enumerate() {
-        let config = device.config()?;
-        let is_taken = |label: &str| {
-            drives.iter().any(|drive| drive.label == label)
-                || devices[index + 1..].iter().any(|other| other.given_label() == Some(label))
-        };
-        let label = match device.given_label() {
-            Some(label) => label.to_string(),
-            None if is_taken(&config.name) => format!("{} ({})", config.name, index + 1),
-            None => config.name.clone(),
-        };
-        drives.push(DeviceUnderTest { label, config });
-    }
-    Ok(drives)
 }
 
 #[cfg(test)]
@@ -345,11 +381,31 @@ mod tests {
 
     #[test]
     fn drives_of_one_name_are_numbered_and_labels_stay() {
-        let devices = [small(), small(), small().label("mine"), small()];
-        let labels: Vec<String> = duts(&devices).expect("drives").into_iter().map(|drive| drive.label).collect();
-        assert_eq!(labels, ["demo-slc", "demo-slc (2)", "mine", "demo-slc (4)"]);
+        let run = Run::new(small(), JOB).device(small()).device(small().label("mine")).device(small());
+        let labels = |run: Run<'_>| -> Vec<String> {
+            run.run().expect("it runs").devices.into_iter().map(|device| device.name).collect()
+        };
+        assert_eq!(labels(run), ["demo-slc", "demo-slc (2)", "mine", "demo-slc (4)"]);
+        let taken = Run::new(small(), JOB).device(small().label("demo-slc"));
+        assert_eq!(labels(taken), ["demo-slc (1)", "demo-slc"]);
         let same = Run::new(small().label("a"), JOB).device(small().label("a"));
         assert_eq!(refused(&same), "two drives are called 'a': their results could not be told apart");
+    }
+
+    #[test]
+    fn every_variant_runs_with_every_seed() {
+        let run =
+            Run::new(small(), JOB).vary("gc.victim=greedy,fifo").vary("interface.queue_depth=8,16").repeat(2).seed(3);
+        let result = run.run().expect("it runs");
+        assert_eq!(result.devices.len(), 8);
+        let last = &result.devices[7];
+        assert_eq!(last.name, "demo-slc victim=fifo queue_depth=16 #2");
+        assert_eq!(last.overrides.get("gc.victim").map(String::as_str), Some("fifo"));
+        assert_eq!(last.repetition.as_ref().map(|repetition| repetition.seed), Some(4));
+        let refused = |run: Run<'_>| run.run().expect_err("it is refused").to_string();
+        assert!(refused(Run::new(small(), JOB).vary("gc.victim")).starts_with("--vary: found 'gc.victim', expected "));
+        let unknown = refused(Run::new(small(), JOB).vary("gc.victim=lru"));
+        assert!(unknown.starts_with("--vary 'gc.victim=lru': gc.victim: "), "{unknown}");
     }
 
     #[test]
