@@ -108,7 +108,7 @@ impl<'a> Experiment<'a> {
             jobs: 1,
             memory_bytes: u64::MAX,
             timeline_interval: None,
-            provenance: Provenance { workload: workload.identity(), ..Provenance::default() },
+            provenance: Provenance { workload: workload.name(), ..Provenance::default() },
         }
     }
 }

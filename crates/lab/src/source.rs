@@ -31,6 +31,11 @@ pub trait WorkloadSource: Sync {
     /// [`crate::snapshot::file_identity`], with the options of both.
     fn identity(&self) -> String;
 
+    /// What results call it where nothing else is said: the text that it was read from, if there is one.
+    fn name(&self) -> String {
+        self.identity()
+    }
+
     /// What it takes on this drive while it is sent, as far as that is known before.
     fn demand(&self, drive: &DriveConfig) -> Demand {
         let _ = drive;

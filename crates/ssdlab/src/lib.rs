@@ -60,7 +60,7 @@
 //! | compare drives, designs or settings | [`Run::device`], [`Device::set`], [`Device::label`] |
 //! | vary keys, repeat with other seeds | [`Run::vary`], [`Run::repeat`] |
 //! | bring drives to a state first, and keep them | [`Run::precondition`], [`Run::snapshots`], [`SnapshotCache`] |
-//! | set the pace of a trace, fit it onto a drive | [`Run::replay`], [`Run::fit`], [`Run::wrap`], [`Run::limit`] |
+//! | say when a trace's requests are sent, fit it onto a drive | [`Run::replay`], [`Run::fit`], [`Run::wrap`], [`Run::limit`] |
 //! | put a page cache, a scheduler, a stripe or a driver above drives | [`Run::host`], [`host`] |
 //! | check every read | [`Run::verify`] |
 //! | read numbers: latency, write amplification by cause, wear | [`results::RunResult`], [`results::DeviceResult`] |

@@ -84,6 +84,8 @@ enum Kind {
 
 /// A workload as it was asked for.
 pub struct TextSource {
+    /// The text, as it was written.
+    text: String,
     kind: Kind,
     replay: ReplayOptions,
     seed: u64,
@@ -125,6 +127,7 @@ impl TextSource {
         seed: u64,
         variables: &Variables,
     ) -> Result<TextSource, SourceError> {
+        let written = text.to_string();
         let expanded = micro_benchmark(text)?;
         let text = expanded.as_deref().unwrap_or(text);
         let kind = match WorkloadKind::of(text) {
@@ -169,7 +172,7 @@ impl TextSource {
             Kind::Fio { job, .. } => job.notes().into_iter().map(|note| (None, note)).collect(),
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
-        Ok(TextSource { kind, replay, seed, notes: Mutex::new(notes) })
+        Ok(TextSource { text: written, kind, replay, seed, notes: Mutex::new(notes) })
     }
 
     /// A workload that is sent besides the measured one, whole: the measured one's fit holds for it where it is a trace, too.
@@ -196,7 +199,13 @@ impl TextSource {
         let job = FioJob::parse_text(text, file).map_err(SourceError::plain)?;
         let notes = job.notes().into_iter().map(|note| (None, note)).collect();
         let kind = Kind::Fio { job, unseeded: unseeded(text, file, &Variables::default())?, line: None };
-        Ok(TextSource { kind, replay: ReplayOptions::default(), seed, notes: Mutex::new(notes) })
+        Ok(TextSource {
+            text: file.to_string(),
+            kind,
+            replay: ReplayOptions::default(),
+            seed,
+            notes: Mutex::new(notes),
+        })
     }
 
     /// The replay discipline, for the results.
@@ -308,6 +317,10 @@ impl WorkloadSource for TextSource {
             Kind::Model(model) => format!("model {} {fit} {limit:?}", model.identity()),
             Kind::Fio { job, .. } => format!("fio {job:?} seed {} {limit:?}", self.seed),
         }
+    }
+
+    fn name(&self) -> String {
+        self.text.clone()
     }
 
     fn demand(&self, drive: &DriveConfig) -> Demand {
@@ -450,6 +463,14 @@ mod tests {
             "rw=randwrite,norandommap,bs=4k,offset=1g",
         ] {
             assert!(!uniform(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_experiment_calls_a_workload_as_it_was_written() {
+        for text in ["rw=randwrite,bs=4k,iodepth=32", "micro:4KiB-RD-100%-W-Y,iodepth=4", "model:msnfs,requests=10"] {
+            let source = TextSource::open(text, ReplayOptions::default(), 1).expect("a workload");
+            assert_eq!(crate::Experiment::new(&[], &source).provenance.workload, text);
         }
     }
 
