@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde::Serialize;
+use ssdlab::shipped::{DISKS, DRIVES, Shipped};
 use ssdlab_base::format_size;
 use ssdlab_device::description::{Filled, Source, to_toml};
 use ssdlab_device::{Description, DriveConfig, InterfaceKind};
@@ -28,8 +29,8 @@ struct Drive {
 /// Lists the drives and disks that ship, or shows one.
 pub(crate) fn devices(args: &Devices) -> Result<(), Failure> {
     let Some(device) = &args.device else { return list(args.json) };
-    if let Some((name, text)) = shipped::disk(device) {
-        return disk(args, name, text);
+    if let Some(shipped) = shipped::disk(device) {
+        return disk(args, shipped);
     }
     if args.toml {
         let text = shipped::text(device)?;
@@ -47,8 +48,8 @@ pub(crate) fn devices(args: &Devices) -> Result<(), Failure> {
 }
 
 fn list(json: bool) -> Result<(), Failure> {
-    let drives = shipped::DESCRIPTIONS.iter().map(|(name, text)| drive(name, text));
-    let disks = shipped::DISKS.iter().map(|(name, text)| listed_disk(name, text));
+    let drives = DRIVES.iter().map(|shipped| drive(*shipped));
+    let disks = DISKS.iter().map(|shipped| listed_disk(*shipped));
     let mut drives = drives.chain(disks).collect::<Result<Vec<_>, _>>()?;
     drives.sort_by(|one, other| one.name.cmp(&other.name));
     if json {
@@ -63,11 +64,11 @@ fn list(json: bool) -> Result<(), Failure> {
     stdout::print(|to| to.write_all(stdout::aligned(&rows).as_bytes()))
 }
 
-fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
-    let description = shipped::parse(name, text).map_err(Failure::work)?;
+fn drive(shipped: Shipped) -> Result<Drive, Failure> {
+    let description = shipped::parse(shipped).map_err(Failure::work)?;
     let config = description.resolve().map_err(Failure::work)?;
     Ok(Drive {
-        name: name.to_string(),
+        name: shipped.name.to_string(),
         user_bytes: config.user_bytes,
         interface: match config.interface.kind {
             InterfaceKind::Nvme => "nvme",
@@ -78,7 +79,7 @@ fn drive(name: &str, text: &str) -> Result<Drive, Failure> {
     })
 }
 
-fn listed_disk(name: &str, text: &str) -> Result<Drive, Failure> {
+fn listed_disk(Shipped { name, text }: Shipped) -> Result<Drive, Failure> {
     let config = DiskConfig::parse(text, name, &[]).map_err(Failure::work)?;
     Ok(Drive {
         name: name.to_string(),
@@ -90,14 +91,15 @@ fn listed_disk(name: &str, text: &str) -> Result<Drive, Failure> {
 }
 
 /// Shows a disk that ships: its text, or what follows from it.
-fn disk(args: &Devices, name: &str, text: &str) -> Result<(), Failure> {
+fn disk(args: &Devices, shipped: Shipped) -> Result<(), Failure> {
+    let Shipped { name, text } = shipped;
     if args.toml {
         return stdout::print(|to| to.write_all(text.as_bytes()));
     }
     if args.expanded {
         return Err(Failure::input(format!("--expanded: '{name}' is a hard disk, expected a drive")));
     }
-    let config = DiskConfig::parse(text, &format!("shipped description {name}"), &args.set).map_err(Failure::input)?;
+    let config = DiskConfig::parse(text, &shipped.place(), &args.set).map_err(Failure::input)?;
     let sheet = config.datasheet();
     if args.json {
         let sheet: serde_json::Map<String, serde_json::Value> =

@@ -30,14 +30,6 @@ impl Failure {
         self
     }
 
-    /// What is wrong and the hint, as a part of another sentence.
-    pub(crate) fn in_a_sentence(&self) -> String {
-        match &self.hint {
-            Some(hint) => format!("{}; {hint}", self.sentence),
-            None => self.sentence.clone(),
-        }
-    }
-
     /// The exit status.
     pub(crate) fn status(&self) -> u8 {
         self.status
@@ -46,7 +38,24 @@ impl Failure {
 
 impl From<ssdlab_lab::SourceError> for Failure {
     fn from(error: ssdlab_lab::SourceError) -> Failure {
-        Failure { hint: error.hint.map(str::to_string), ..Failure::input(error.sentence) }
+        Failure { hint: error.hint.map(std::borrow::Cow::into_owned), ..Failure::input(error.sentence) }
+    }
+}
+
+impl From<ssdlab::DeviceError> for Failure {
+    fn from(error: ssdlab::DeviceError) -> Failure {
+        Failure { hint: error.hint(), ..Failure::input(error.sentence()) }
+    }
+}
+
+impl From<ssdlab::Error> for Failure {
+    fn from(error: ssdlab::Error) -> Failure {
+        match error {
+            ssdlab::Error::Device(error) => error.into(),
+            ssdlab::Error::Workload(error) => error.into(),
+            ssdlab::Error::Output(error) => error.into(),
+            error => Failure::input(error),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdlab_lab::progress::Progress;
-use ssdlab_lab::{Quiet, SnapshotCache};
+use ssdlab_lab::{NoProgress, SnapshotCache};
 use ssdlab_papers::{
     Figure, Library, PAPERS, Paper, PaperContext, Report, ReproduceError, Run, Settings, Size, Watch, docs,
 };
@@ -338,7 +338,7 @@ impl Watch for Line {
 
     fn within(&self, run: &Run) -> Box<dyn Progress + '_> {
         if !self.bar.is_hidden() {
-            return Box::new(Quiet);
+            return Box::new(NoProgress);
         }
         let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
         Box::new(self.spoken.of(Some(format!("{done} of {all} runs done; {run}"))))

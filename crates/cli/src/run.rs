@@ -1,27 +1,27 @@
 //! `ssdlab run`: drives, a workload and a preconditioning from the command line to a table and files.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use ssdlab_base::{Nanos, closest};
-use ssdlab_device::{Description, DriveConfig};
+use ssdlab::Device;
+use ssdlab::variants::{Variant, duts, overrides, vary};
+use ssdlab_base::Nanos;
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
 use ssdlab_lab::output::Staging;
 use ssdlab_lab::perfetto::TraceWindow;
+use ssdlab_lab::precondition::workload_of;
 use ssdlab_lab::subtests::volumes;
-use ssdlab_lab::variants::{Axis, AxisError, VARIANTS_MAX, cross_product, merged, suffix};
+use ssdlab_lab::variants::{Axis, merged};
 use ssdlab_lab::{
-    Asked, Breakdown, Control, DeviceUnderTest, Experiment, Observe, Preconditioning, Recording, RunError,
-    RunIntoError, RunResult, Sending, SnapshotCache, SourceError, Subtests, TextSource, WorkloadSource, output, table,
+    Breakdown, Control, DeviceUnderTest, Experiment, Observe, Provenance, Recording, ReplayOptions, RunError,
+    RunIntoError, RunResult, SnapshotCache, Subtests, TextPreconditioning, TextSource, WorkloadSource, output, table,
 };
 use ssdlab_measure::Levels;
-use ssdlab_workload::fio::Variables;
+use ssdlab_workload::file_of;
 use ssdlab_workload::replay::Fit;
-use ssdlab_workload::{WorkloadKind, file_of};
 
 use crate::args::{Run, time_of_environment};
 use crate::failure::Failure;
@@ -31,66 +31,12 @@ use crate::trace::variables;
 use crate::waveform::Waveform;
 use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 
-/// The kinds of preconditioning that have a name.
-const AGES: [&str; 4] = ["none", "fill", "footprint", "steady"];
-
-/// What is sent, read with one seed.
-struct Sources {
-    workload: TextSource,
-    /// A workload of its own that preconditions.
-    aged_by: Option<TextSource>,
-    initial: Option<TextSource>,
-}
-
-impl Sources {
-    fn open(args: &Run, sending: Sending, variables: &Variables, seed: u64) -> Result<Sources, Failure> {
-        let workload = TextSource::open_with(&args.workload, sending, seed, variables)?;
-        let how = args.precondition.as_str();
-        let aged_by = own_workload(how).map(|own| open_beside(own, sending, seed, variables));
-        let aged_by = aged_by.transpose().map_err(|error| no_age(how, error))?;
-        let initial = args.initial.as_ref().map(|text| open_beside(text, sending, seed, variables)).transpose()?;
-        Ok(Sources { workload, aged_by, initial })
-    }
-
-    fn preconditioning(&self, how: &str) -> Preconditioning<'_> {
-        match (how, &self.aged_by) {
-            (_, Some(source)) if how.starts_with("steady:") => Preconditioning::SteadyUnder(source),
-            (_, Some(source)) if how.starts_with("fill+") => Preconditioning::FilledThen(source),
-            (_, Some(source)) => Preconditioning::Workload(source),
-            ("fill", _) => Preconditioning::Fill,
-            ("footprint", _) => Preconditioning::Touched,
-            ("steady", _) => Preconditioning::Steady,
-            _ => Preconditioning::None,
-        }
-    }
-}
-
-/// The workload of its own that a way to precondition has.
-fn own_workload(how: &str) -> Option<&str> {
-    let own = how.strip_prefix("steady:").or(how.strip_prefix("fill+")).unwrap_or(how);
-    (!AGES.contains(&how)).then_some(own)
-}
-
-/// Why `--precondition` is no way to precondition a drive.
-fn no_age(how: &str, error: SourceError) -> Failure {
-    let takes = "none, fill, footprint, steady, steady:WORKLOAD, fill+WORKLOAD, or a workload as --workload takes it";
-    // What looks like the name of a file or like options was meant as a workload.
-    if how.contains(['/', '.', '=', ':']) || Path::new(how).exists() {
-        return Failure::from(error).hint(format!("--precondition takes {takes}"));
-    }
-    let refused = Failure::input(format!("--precondition: found '{how}', expected {takes}"));
-    match closest(how, AGES) {
-        Some(word) => refused.hint(format!("did you mean '{word}'?")),
-        None => refused,
-    }
-}
-
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
-    let described = varied(&args, described(&args)?)?;
-    let drives = duts(&args, &described)?;
-    let refused = |error| refused(error, &drives, &described);
-    let sending = sending(&args)?;
+    let variants = varied(&args, devices(&args)?)?;
+    let drives = duts(&variants, |drives| tell_apart(drives, &args.device))?;
+    let refused = |error| refused(error, &drives, &variants);
+    let replay = replay_options(&args)?;
     let variables = variables(&args.env)?;
     let window: Option<TraceWindow> = match &args.trace_window {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--trace-window: {error}")))?),
@@ -112,7 +58,7 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let control = Control::new(interrupt::listen()?, &*progress);
     if let Some(path) = &args.vcd {
         let drives = args.device.iter().chain(host_drives.iter().flatten()).map(Path::new);
-        let workloads = [Some(args.workload.as_str()), own_workload(&args.precondition), args.initial.as_deref()];
+        let workloads = [Some(args.workload.as_str()), workload_of(&args.precondition), args.initial.as_deref()];
         let workloads = workloads.into_iter().flatten().filter_map(file_of);
         outputs::is_not_read("--vcd ", path, drives.chain(workloads).chain(args.host.as_deref()))?;
     }
@@ -124,21 +70,22 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     }
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = ssdlab_lab::utc(SystemTime::now());
-    let overrides = drives.iter().zip(&described).filter(|(_, described)| !described.overrides.is_empty());
-    let overrides: BTreeMap<_, _> =
-        overrides.map(|(drive, described)| (drive.label.clone(), described.overrides.clone())).collect();
+    let overrides = overrides(&drives, &variants);
 
     let (mut repetitions, mut written) = (Vec::new(), Ok(()));
     for repetition in 0..args.repeat {
         let seed = args.seed.wrapping_add(repetition.into());
-        let sources = Sources::open(&args, sending, &variables, seed)?;
-        let initial = sources.initial.as_ref().map(|source| source as &dyn WorkloadSource);
+        let workload = TextSource::open_with(&args.workload, replay, seed, &variables)?;
+        let precondition = TextPreconditioning::open(&args.precondition, replay, seed, &variables)?;
+        let initial = args.initial.as_ref().map(|text| TextSource::open_beside(text, replay, seed, &variables));
+        let initial = initial.transpose()?;
+        let initial = initial.as_ref().map(|source| source as &dyn WorkloadSource);
         let experiment = Experiment {
             drives: &drives,
             host: host.as_ref(),
             precondition_below: args.precondition_below,
-            workload: &sources.workload,
-            preconditioning: sources.preconditioning(&args.precondition),
+            workload: &workload,
+            preconditioning: precondition.preconditioning(),
             seed,
             verify: args.verify,
             snapshots: snapshots.as_ref(),
@@ -148,12 +95,12 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
             jobs: args.jobs.map_or_else(cores, |jobs| jobs as usize),
             memory_bytes: allowed.bytes,
             timeline_interval,
-            asked: Asked {
+            provenance: Provenance {
                 title: args.title.clone(),
                 command: command.clone(),
                 started: Some(started.clone()),
                 workload: args.workload.clone(),
-                replay: sources.workload.replay(),
+                replay: workload.replay(),
                 precondition: args.precondition.clone(),
                 host: args.host.as_ref().map(|file| file.display().to_string()),
                 overrides: overrides.clone(),
@@ -270,7 +217,7 @@ fn snapshots() -> Result<Option<SnapshotCache>, Failure> {
 }
 
 /// What `--replay`, `--wrap`, `--fit` and `--limit` say.
-fn sending(args: &Run) -> Result<Sending, Failure> {
+fn replay_options(args: &Run) -> Result<ReplayOptions, Failure> {
     let discipline = match &args.replay {
         Some(text) => Some(text.parse().map_err(|error| Failure::input(format!("--replay: {error}")))?),
         None => None,
@@ -280,57 +227,19 @@ fn sending(args: &Run) -> Result<Sending, Failure> {
         (_, true) => Fit::Dense,
         _ => Fit::Exact,
     };
-    Ok(Sending { discipline, fit, limit: args.limit })
+    Ok(ReplayOptions { discipline, fit, limit: args.limit })
 }
 
-/// A workload that is sent besides the measured one, whole: --wrap and --fit hold for it where it is a trace, too.
-fn open_beside(text: &str, sending: Sending, seed: u64, variables: &Variables) -> Result<TextSource, SourceError> {
-    let is_fio = text.starts_with("micro:")
-        || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
-    let fit = if is_fio { Fit::Exact } else { sending.fit };
-    TextSource::open_with(text, Sending { fit, ..sending.whole() }, seed, variables)
-}
-
-/// A description with what was laid over it.
-struct Described {
-    description: Description,
-    overrides: BTreeMap<String, String>,
-    /// Its place in `--device`.
-    device: usize,
-    /// What tells it from the other variants of its drive.
-    suffix: String,
-}
-
-/// The descriptions of the drives, with their overrides.
-fn described(args: &Run) -> Result<Vec<Described>, Failure> {
-    let descriptions = args.device.iter().map(|device| shipped::open(device)).collect::<Result<Vec<_>, _>>()?;
-    let mut descriptions: Vec<Described> = descriptions
-        .into_iter()
-        .enumerate()
-        .map(|(device, description)| Described {
-            description,
-            overrides: BTreeMap::new(),
-            device,
-            suffix: String::new(),
-        })
-        .collect();
+/// The drives, with what `--set` lays over them.
+fn devices(args: &Run) -> Result<Vec<Device>, Failure> {
+    let mut devices = args.device.iter().map(|device| Device::open(device)).collect::<Result<Vec<_>, _>>()?;
     for assignment in &args.set {
         let (scope, assignment) = scoped(assignment);
-        for index in chosen(scope, args, &descriptions)? {
-            descriptions[index].set("--set", assignment)?;
+        for index in chosen(scope, args, &devices)? {
+            devices[index].set_by("--set", assignment)?;
         }
     }
-    Ok(descriptions)
-}
-
-impl Described {
-    fn set(&mut self, option: &'static str, assignment: &str) -> Result<(), Failure> {
-        self.description.set_by(option, assignment).map_err(Failure::input)?;
-        if let Some((key, value)) = assignment.split_once('=') {
-            self.overrides.insert(key.trim().to_string(), value.trim().to_string());
-        }
-        Ok(())
-    }
+    Ok(devices)
 }
 
 /// Refuses what looks like a key of one drive, or is none of drives but of runs.
@@ -346,51 +255,12 @@ fn varies_a_key(axis: &Axis) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every description in all its variants.
-fn varied(args: &Run, descriptions: Vec<Described>) -> Result<Vec<Described>, Failure> {
-    let refused = |error: AxisError| Failure::input(format!("--vary: {error}"));
-    let axes: Vec<Axis> = args.vary.iter().map(|axis| axis.parse().map_err(refused)).collect::<Result<_, _>>()?;
+/// Every drive in all its variants.
+fn varied(args: &Run, devices: Vec<Device>) -> Result<Vec<Variant>, Failure> {
+    let axes = args.vary.iter().map(|axis| axis.parse()).collect::<Result<Vec<Axis>, _>>();
+    let axes = axes.map_err(ssdlab::Error::Vary)?;
     axes.iter().try_for_each(varies_a_key)?;
-    let variants = cross_product(&axes).map_err(refused)?;
-    if descriptions.len() * variants.len() > VARIANTS_MAX {
-        return Err(refused(AxisError::TooMany { found: descriptions.len() * variants.len() }));
-    }
-    let mut all = Vec::with_capacity(descriptions.len() * variants.len());
-    for Described { description, overrides, device, .. } in descriptions {
-        for variant in &variants {
-            let mut one = Described {
-                description: description.clone(),
-                overrides: overrides.clone(),
-                device,
-                suffix: suffix(variant),
-            };
-            for (key, value) in variant {
-                one.set("--vary", &format!("{key}={value}"))?;
-            }
-            all.push(one);
-        }
-    }
-    Ok(all)
-}
-
-/// The drives that they describe, in their order.
-fn duts(args: &Run, described: &[Described]) -> Result<Vec<DeviceUnderTest>, Failure> {
-    let config =
-        |one: &Described| -> Result<DriveConfig, Failure> { one.description.resolve().map_err(Failure::input) };
-    let configs: Vec<DriveConfig> = described.iter().map(config).collect::<Result<_, _>>()?;
-    // The variants of a drive share its name.
-    let mut drives: Vec<DeviceUnderTest> = Vec::new();
-    for (one, config) in described.iter().zip(&configs) {
-        if one.device == drives.len() {
-            drives.push(DeviceUnderTest { label: config.name.clone(), config: config.clone() });
-        }
-    }
-    tell_apart(&mut drives, &args.device);
-    let label = |one: &Described| match one.suffix.as_str() {
-        "" => drives[one.device].label.clone(),
-        suffix => format!("{} {suffix}", drives[one.device].label),
-    };
-    Ok(described.iter().zip(configs).map(|(one, config)| DeviceUnderTest { label: label(one), config }).collect())
+    Ok(vary(devices, &axes)?)
 }
 
 /// A drive whose name is taken is called after its file, or else numbered.
@@ -418,10 +288,10 @@ fn scoped(assignment: &str) -> (Option<&str>, &str) {
 }
 
 /// The places of the drives that `DRIVE:` means: a place from 1, or a name as it was given or as the file says.
-fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result<Vec<usize>, Failure> {
-    let Some(scope) = scope else { return Ok((0..descriptions.len()).collect()) };
+fn chosen(scope: Option<&str>, args: &Run, devices: &[Device]) -> Result<Vec<usize>, Failure> {
+    let Some(scope) = scope else { return Ok((0..devices.len()).collect()) };
     if let Ok(place) = scope.parse::<usize>()
-        && (1..=descriptions.len()).contains(&place)
+        && (1..=devices.len()).contains(&place)
     {
         return Ok(vec![place - 1]);
     }
@@ -429,9 +299,9 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result
         let given = &args.device[*index];
         given == scope
             || Path::new(given).file_stem().is_some_and(|stem| stem == scope)
-            || descriptions[*index].description.resolve().is_ok_and(|config| config.name == scope)
+            || devices[*index].config().is_ok_and(|config| config.name == scope)
     };
-    let places: Vec<usize> = (0..descriptions.len()).filter(called).collect();
+    let places: Vec<usize> = (0..devices.len()).filter(called).collect();
     if places.is_empty() {
         let drives = match &args.device[..] {
             [one] => format!("the only drive is {one}, or 1"),
@@ -443,10 +313,10 @@ fn chosen(scope: Option<&str>, args: &Run, descriptions: &[Described]) -> Result
 }
 
 /// Why an experiment cannot be run; what is wrong with a drive is told with its place in the description.
-fn refused(error: RunError, drives: &[DeviceUnderTest], described: &[Described]) -> Failure {
+fn refused(error: RunError, drives: &[DeviceUnderTest], variants: &[Variant]) -> Failure {
     match &error {
         RunError::Drive { label, source } => match drives.iter().position(|drive| drive.label == *label) {
-            Some(index) => Failure::input(described[index].description.place(source)),
+            Some(index) => Failure::input(variants[index].device.description().place(source)),
             None => Failure::input(&error),
         },
         RunError::SameLabel { .. } => {

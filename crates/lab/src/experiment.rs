@@ -87,7 +87,7 @@ pub struct Experiment<'a> {
     /// The timeline's interval; by default a run of any length has some hundred.
     pub timeline_interval: Option<Nanos>,
     /// What the results say was asked for.
-    pub asked: Asked,
+    pub provenance: Provenance,
 }
 
 impl<'a> Experiment<'a> {
@@ -108,14 +108,14 @@ impl<'a> Experiment<'a> {
             jobs: 1,
             memory_bytes: u64::MAX,
             timeline_interval: None,
-            asked: Asked { workload: workload.identity(), ..Asked::default() },
+            provenance: Provenance { workload: workload.name(), ..Provenance::default() },
         }
     }
 }
 
 /// What was asked for, in the words of the person who did: it is repeated in the results.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Provenance {
     /// What the run is called; nothing names it after its drives and its workload.
     pub title: Option<String>,
     /// The command line.
@@ -204,19 +204,19 @@ fn run_in_lanes(
             return Err(RunError::SameLabel { label: dut.label.clone() });
         }
     }
-    let asked = &experiment.asked;
+    let provenance = &experiment.provenance;
     let mut result = RunResult {
         format: FORMAT,
         version: VERSION.to_string(),
         complete: true,
         seed: experiment.seed,
-        title: asked.title.clone(),
-        command: asked.command.clone(),
-        wall_started: asked.started.clone(),
-        workload: asked.workload.clone(),
-        replay: asked.replay.clone(),
-        precondition: asked.precondition.clone(),
-        host: asked.host.clone(),
+        title: provenance.title.clone(),
+        command: provenance.command.clone(),
+        wall_started: provenance.started.clone(),
+        workload: provenance.workload.clone(),
+        replay: provenance.replay.clone(),
+        precondition: provenance.precondition.clone(),
+        host: provenance.host.clone(),
         notes: Vec::new(),
         devices: Vec::with_capacity(experiment.drives.len()),
     };
@@ -243,7 +243,7 @@ fn run_in_lanes(
         match device? {
             Some(mut device) => {
                 result.complete &= device.complete;
-                device.overrides = asked.overrides.get(&device.name).cloned().unwrap_or_default();
+                device.overrides = provenance.overrides.get(&device.name).cloned().unwrap_or_default();
                 result.devices.push(device);
             }
             None => result.complete = false,

@@ -49,14 +49,14 @@ mod warnings;
 pub use breakdown::Breakdown;
 pub use date::utc;
 pub use experiment::{
-    Asked, DeviceUnderTest, Experiment, Observe, Outcome, RunError, RunIntoError, run, run_into, run_into_observed,
+    DeviceUnderTest, Experiment, Observe, Outcome, Provenance, RunError, RunIntoError, run, run_into, run_into_observed,
 };
 pub use memory::Memory;
-pub use precondition::Preconditioning;
-pub use progress::{Control, Phase, Progress, Quiet};
+pub use precondition::{Preconditioning, TextPreconditioning};
+pub use progress::{Control, NoProgress, Phase, Progress};
 pub use ready_busy::{ReadyBusy, Recording};
 pub use result::{DeviceResult, RunResult};
 pub use smart::SmartLogs;
 pub use snapshot::SnapshotCache;
-pub use source::{InZones, Sending, SourceError, TextSource, WorkloadSource};
+pub use source::{InZones, ReplayOptions, SourceError, TextSource, WorkloadSource};
 pub use subtests::Subtests;

@@ -31,14 +31,16 @@ use crate::standstill::Standstill;
 use crate::verify::Verifier;
 
 mod checkpoint;
+mod footprint;
 mod kind;
 mod steadiness;
-mod touched;
+mod text;
 
 use checkpoint::Search;
 pub(crate) use checkpoint::{Keeper, Position};
 pub use kind::Preconditioning;
 pub use steadiness::Steadiness;
+pub use text::{TextPreconditioning, workload_of};
 
 /// A fill writes this much at a time.
 const FILL_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
@@ -106,9 +108,9 @@ pub(crate) fn precondition<D: BlockDevice + Administration + ?Sized>(
     let aged = match preconditioning {
         Preconditioning::None => Ended::Done,
         Preconditioning::Fill => preconditioner.fill(name),
-        Preconditioning::Touched => {
-            let mut touched = touched::Touched::of(measured, config)?;
-            preconditioner.once(name, &mut touched)?
+        Preconditioning::Footprint => {
+            let mut footprint = footprint::Footprint::of(measured, config)?;
+            preconditioner.once(name, &mut footprint)?
         }
         Preconditioning::Steady | Preconditioning::SteadyUnder(_) => match preconditioner.fill(name) {
             Ended::Done => preconditioner.steady(name, preconditioning.steady_under(measured).unwrap_or(measured))?,
@@ -639,7 +641,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::progress::Quiet;
+    use crate::progress::NoProgress;
     use crate::replay::fake::{Fake, Fault, Writes};
 
     /// A hundred writes and reads, one at a time.
@@ -662,7 +664,7 @@ mod tests {
         let description = ssdlab_device::Description::parse(text, "small.toml").expect("a description");
         let config = description.resolve().expect("a drive");
         let stop = AtomicBool::new(false);
-        let (mut drive, control) = (Fake::new(Fault::Tells), Control::new(&stop, &Quiet));
+        let (mut drive, control) = (Fake::new(Fault::Tells), Control::new(&stop, &NoProgress));
         let preconditioning = Preconditioning::Workload(&OneByOne);
         let interruptible = Interruptible::default();
         let (aged, record) =

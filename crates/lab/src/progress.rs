@@ -47,7 +47,7 @@ impl Phase {
 pub trait Progress: Sync {
     /// A display of one of several drives that are at work at the same time.
     fn beside(&self) -> Box<dyn Progress + '_> {
-        Box::new(Quiet)
+        Box::new(NoProgress)
     }
 
     /// `device` enters a phase.
@@ -71,9 +71,9 @@ pub trait Progress: Sync {
 
 /// A display that shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
+pub struct NoProgress;
 
-impl Progress for Quiet {}
+impl Progress for NoProgress {}
 
 /// What steers long work: who watches it, and the flags that end it early.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ mod pointers;
 mod text;
 mod walk;
 
-pub use text::{Sending, SourceError, TextSource};
+pub use text::{ReplayOptions, SourceError, TextSource};
 pub use walk::walk;
 
 /// Whether a workload writes at the write pointers of a drive's zones.
@@ -30,6 +30,11 @@ pub trait WorkloadSource: Sync {
     /// Everything that decides what is sent, for the name of a snapshot: a specification's text and seed, or a trace's
     /// [`crate::snapshot::file_identity`], with the options of both.
     fn identity(&self) -> String;
+
+    /// What results call it where nothing else is said: the text that it was read from, if there is one.
+    fn name(&self) -> String {
+        self.identity()
+    }
 
     /// What it takes on this drive while it is sent, as far as that is known before.
     fn demand(&self, drive: &DriveConfig) -> Demand {

@@ -180,7 +180,7 @@ fn is_level(amplifications: &[f64]) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Sending,
+    Active,
     Resting,
     QuietUntil(Nanos),
     /// The sub-test is over, and what it made the chips program says whether another follows.
@@ -239,7 +239,7 @@ impl<'a> Divided<'a> {
             programmed: 0,
             amplifications: Vec::new(),
             index: 0,
-            state: State::Sending,
+            state: State::Active,
             repeats: 0,
             of_pass: 0,
             ahead: 0,
@@ -263,7 +263,7 @@ impl<'a> Divided<'a> {
         let name = if self.initial { "initial".to_string() } else { (self.index + 1).to_string() };
         self.now = Subtest { name, begun_ns: now.0, ended_ns: now.0, ..Subtest::default() };
         self.last = now;
-        self.state = State::Sending;
+        self.state = State::Active;
     }
 
     /// All has completed: the sub-test is over.
@@ -336,10 +336,10 @@ impl Workload for Divided<'_> {
                 State::QuietUntil(_) => self.begin(now),
                 State::Resting if self.outstanding > 0 => return Ok(Next::WaitForCompletion),
                 State::Resting => self.end()?,
-                State::Sending if !self.initial && self.now.written_bytes >= self.volumes[self.index] => {
+                State::Active if !self.initial && self.now.written_bytes >= self.volumes[self.index] => {
                     self.state = State::Resting;
                 }
-                State::Sending => match self.inner.next(Nanos(now.0.saturating_sub(self.ahead)))? {
+                State::Active => match self.inner.next(Nanos(now.0.saturating_sub(self.ahead)))? {
                     Next::Request(mut request) => {
                         request.at += Nanos(self.ahead);
                         self.outstanding += 1;
@@ -373,7 +373,7 @@ impl Workload for Divided<'_> {
 
     fn lookahead(&mut self) -> &[ssdlab_base::Request] {
         match self.state {
-            State::Sending => self.inner.lookahead(),
+            State::Active => self.inner.lookahead(),
             _ => &[],
         }
     }

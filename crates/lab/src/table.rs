@@ -2,7 +2,7 @@
 
 mod layers;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::text::{self, clipped, clipped_apart, columns, decimal_bytes, printable, with_thousands};
 use crate::variants::{Spread, by_variant, spread};
@@ -30,6 +30,13 @@ type Row = (String, Box<dyn Fn(&DeviceResult) -> Option<String>>);
 
 fn row(label: &str, figure: impl Fn(&DeviceResult) -> Option<String> + 'static) -> Row {
     (label.to_string(), Box::new(figure))
+}
+
+impl fmt::Display for RunResult {
+    /// The table of [`render`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&render(self))
+    }
 }
 
 /// The table: what was run, a column for each drive, then the checks that did not hold and the warnings.

@@ -21,7 +21,8 @@ use ssdlab_fs::{MakeOptions, Options};
 use ssdlab_lab::files::{FilesRun, FilesWork, HostTime, run_files};
 use ssdlab_lab::memory::{BESIDES, Part};
 use ssdlab_lab::{
-    Breakdown, Control, DeviceUnderTest, Experiment, Memory, Preconditioning, Quiet, Sending, SnapshotCache, TextSource,
+    Breakdown, Control, DeviceUnderTest, Experiment, Memory, NoProgress, Preconditioning, ReplayOptions, SnapshotCache,
+    TextSource,
 };
 use ssdlab_workload::files::Personality;
 
@@ -56,7 +57,7 @@ fn peak_of(run: impl FnOnce(&Control<'_>)) -> u64 {
     let before = HEAP.load(Ordering::Relaxed) + mapped_bytes();
     PEAK.store(before, Ordering::Relaxed);
     let stop = AtomicBool::new(false);
-    run(&Control::new(&stop, &Quiet));
+    run(&Control::new(&stop, &NoProgress));
     PEAK.load(Ordering::Relaxed) - before
 }
 
@@ -134,7 +135,7 @@ fn drawn_settings_take_no_more_than_they_are_said_to() {
                 format!("rw={mode},{size},iodepth={},number_ios=6000", draw(&[1, 32, 1000]))
             }
         };
-        let workload = TextSource::open(&spec, Sending::default(), seed).expect("a workload");
+        let workload = TextSource::open(&spec, ReplayOptions::default(), seed).expect("a workload");
         // Of what is in flight in great number, paths are kept: that is more than what is said for the rest of a run.
         let least = if seed % 3 == 0 { 1 } else { 0 };
         let slowest = [None, Some(0), Some(5_000)][draw(&[least, 1, 2]) as usize];

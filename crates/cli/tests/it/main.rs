@@ -2,7 +2,6 @@
 
 mod bad_input;
 mod catalogue;
-mod examples;
 mod files;
 mod jobs;
 mod limits;

@@ -101,7 +101,11 @@ enum Timer {
     Complete(u32),
 }
 
-/// A simulated drive.
+/// A simulated drive: chips and the controller above them, driven by calls in virtual time.
+///
+/// [`Drive::new`] makes a drive as it leaves the factory. [`Drive::submit`] takes a command at a point in time, [`Drive::run_to_completion`]
+/// and [`Drive::run_until`] run its events, and [`Drive::completions`] has what completed. [`Drive::power_cut`] takes the drive
+/// and leaves its chips; [`Drive::recover`] makes a drive of them again. The crate `ssdlab` has the life of a drive, with examples.
 pub struct Drive {
     config: DriveConfig,
     /// The chips and where data can go on them.

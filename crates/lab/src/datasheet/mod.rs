@@ -160,7 +160,7 @@ impl Datasheet {
     pub fn of(config: &DriveConfig) -> Result<Datasheet, DriveError> {
         config.validate()?;
         let geometry = &config.flash.geometry;
-        let Asked { spare, memory } = ask(config)?;
+        let Answers { spare, memory } = answers(config)?;
         let block = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
         let together = config.ftl.superblock.planes(geometry);
         let erases = config.flash.faults.endurance;
@@ -192,7 +192,7 @@ impl Datasheet {
 const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
 
 /// What a fresh drive says of itself.
-struct Asked {
+struct Answers {
     spare: ssdlab_device::OverProvisioning,
     memory: BTreeMap<&'static str, u64>,
 }
@@ -211,11 +211,11 @@ fn parts(config: &DriveConfig, units_max: u32) -> u64 {
     u64::from(config.user_units().div_ceil(units_max))
 }
 
-fn ask(config: &DriveConfig) -> Result<Asked, DriveError> {
+fn answers(config: &DriveConfig) -> Result<Answers, DriveError> {
     match parts(config, UNITS_MAX) {
         1 => {
             let drive = Drive::new(config, OPTIONS)?;
-            Ok(Asked { spare: drive.over_provisioning(), memory: memory(&drive) })
+            Ok(Answers { spare: drive.over_provisioning(), memory: memory(&drive) })
         }
         parts => extrapolate(config, parts),
     }
@@ -227,7 +227,7 @@ fn memory(drive: &Drive) -> BTreeMap<&'static str, u64> {
 
 /// What the drive would say, from two with a part of its user capacity: tables grow with that in proportion, or not at all. A cache
 /// of the map that holds all of a smaller drive's map is told too large.
-fn extrapolate(config: &DriveConfig, parts: u64) -> Result<Asked, DriveError> {
+fn extrapolate(config: &DriveConfig, parts: u64) -> Result<Answers, DriveError> {
     let (large, small) = (thin(config, parts), thin(config, 2 * parts));
     let drive = Drive::new(&large, OPTIONS)?;
     let (of_large, of_small) = (memory(&drive), memory(&Drive::new(&small, OPTIONS)?));
@@ -236,7 +236,7 @@ fn extrapolate(config: &DriveConfig, parts: u64) -> Result<Asked, DriveError> {
         let growth = bytes as f64 - of_small.get(name).copied().unwrap_or(0) as f64;
         (name, bytes + (growth * steps) as u64)
     };
-    Ok(Asked { spare: drive.over_provisioning_of(config)?, memory: of_large.into_iter().map(grown).collect() })
+    Ok(Answers { spare: drive.over_provisioning_of(config)?, memory: of_large.into_iter().map(grown).collect() })
 }
 
 fn bounds(
@@ -436,7 +436,7 @@ mod tests {
             &["ftl.design=bast", "ftl.mapping_unit=16k", "ftl.allocation=dynamic"],
         ] {
             let config = drive(design);
-            let (whole, found) = (ask(&config).expect("a drive"), extrapolate(&config, 3).expect("a drive"));
+            let (whole, found) = (answers(&config).expect("a drive"), extrapolate(&config, 3).expect("a drive"));
             assert_eq!(found.spare.effective.to_bits(), whole.spare.effective.to_bits(), "{design:?}");
             assert_eq!(found.memory.keys().collect::<Vec<_>>(), whole.memory.keys().collect::<Vec<_>>(), "{design:?}");
             for (name, bytes) in whole.memory {

@@ -10,7 +10,7 @@ pub enum Preconditioning<'a> {
     /// Written once, in order.
     Fill,
     /// Written once, in order, wherever the workload that follows reads or writes.
-    Touched,
+    Footprint,
     /// In the steady state of the workload that follows.
     Steady,
     /// In the steady state of this workload, whatever follows.
@@ -27,7 +27,7 @@ impl<'a> Preconditioning<'a> {
         match self {
             Preconditioning::None => None,
             Preconditioning::Fill => Some("fill".to_string()),
-            Preconditioning::Touched => Some(format!("footprint {}", measured.identity())),
+            Preconditioning::Footprint => Some(format!("footprint {}", measured.identity())),
             Preconditioning::Steady => Some(format!("steady {}", measured.identity())),
             // `Steady` and `SteadyUnder` of one workload lead to one state, so both give the same text.
             Preconditioning::SteadyUnder(source) => Some(format!("steady {}", source.identity())),
@@ -42,13 +42,15 @@ impl<'a> Preconditioning<'a> {
             Preconditioning::SteadyUnder(source)
             | Preconditioning::Workload(source)
             | Preconditioning::FilledThen(source) => Some(*source),
-            Preconditioning::None | Preconditioning::Fill | Preconditioning::Touched | Preconditioning::Steady => None,
+            Preconditioning::None | Preconditioning::Fill | Preconditioning::Footprint | Preconditioning::Steady => {
+                None
+            }
         }
     }
 
     /// Whether it may leave a part of the drive that was never written.
     pub(crate) fn may_leave_holes(&self) -> bool {
-        matches!(self, Preconditioning::Touched | Preconditioning::Workload(_))
+        matches!(self, Preconditioning::Footprint | Preconditioning::Workload(_))
     }
 
     /// The workload whose steady state this is; nothing for other kinds.

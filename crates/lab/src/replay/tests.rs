@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use super::fake::{Fake, Fault, Writes};
 use super::*;
 use crate::checks;
-use crate::progress::{Progress, Quiet};
+use crate::progress::{NoProgress, Progress};
 use crate::result::Check;
 
 fn invariants(fault: Fault, mut workload: Writes) -> (Ended, Vec<Check>, Recorder) {
     let mut fake = Fake::new(fault);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     let ended = replay(&mut fake, &mut workload, &mut recorder, &control).expect("the workload fits");
     let timeline = recorder.take_timeline(fake.now.0, &fake.counters, 4096);
     let checks = checks::invariants(false, ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
@@ -75,7 +75,7 @@ fn a_request_behind_the_drive_is_an_error_that_names_it() {
     let mut fake = Fake::new(Fault::None);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     let mut workload = Writes { beyond: true, ..Writes::closed(100, 4) };
     let error = replay(&mut fake, &mut workload, &mut recorder, &control).expect_err("too far").to_string();
     assert!(error.contains("request 77"), "{error}");
@@ -110,7 +110,7 @@ fn a_stopped_run_lets_what_is_in_the_drive_complete() {
 #[test]
 fn a_workload_that_waits_for_nothing_is_an_error() {
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     let mut recorder = Recorder::new(Axis::Time, Counters::default(), 8);
     let error = replay(&mut Fake::new(Fault::None), &mut Writes::closed(5, 0), &mut recorder, &control);
     assert!(matches!(error, Err(ReplayError::Deadlock { sent: 0 })));

@@ -1,6 +1,7 @@
 //! A workload from text, as `--workload` and `--precondition` have it: a trace, a model of one, a fio job file, or fio's
 //! options in one line, opened for one drive after another.
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +24,7 @@ const FIO_KB_BASE: u64 = 1024;
 
 /// When and how many requests are sent, and where.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sending {
+pub struct ReplayOptions {
     /// When a trace's requests are sent; `None` is as its times say.
     pub discipline: Option<Discipline>,
     /// Where a trace's requests go on a drive of another size.
@@ -39,20 +40,28 @@ pub struct SourceError {
     /// The reason.
     pub sentence: String,
     /// What to do about it.
-    pub hint: Option<&'static str>,
+    pub hint: Option<Cow<'static, str>>,
 }
 
 impl SourceError {
     fn plain(sentence: impl std::fmt::Display) -> SourceError {
         SourceError { sentence: sentence.to_string(), hint: None }
     }
+
+    /// The reason and the hint in one sentence.
+    pub fn with_hint(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.sentence),
+            None => self.sentence.clone(),
+        }
+    }
 }
 
-impl Sending {
+impl ReplayOptions {
     /// For the workload that preconditions a drive: all of it, placed as the measured one is.
     #[must_use]
-    pub fn whole(self) -> Sending {
-        Sending { discipline: None, limit: None, ..self }
+    pub fn whole(self) -> ReplayOptions {
+        ReplayOptions { discipline: None, limit: None, ..self }
     }
 }
 
@@ -75,8 +84,10 @@ enum Kind {
 
 /// A workload as it was asked for.
 pub struct TextSource {
+    /// The text, as it was written.
+    text: String,
     kind: Kind,
-    sending: Sending,
+    replay: ReplayOptions,
     seed: u64,
     /// What reading it showed: for all drives, or for those of a user capacity.
     notes: Mutex<Vec<(Option<u64>, String)>>,
@@ -101,21 +112,22 @@ impl TextSource {
     /// the environment.
     ///
     /// # Errors
-    /// Text that cannot be read or understood, and a way of sending that it does not take.
-    pub fn open(text: &str, sending: Sending, seed: u64) -> Result<TextSource, SourceError> {
-        TextSource::open_with(text, sending, seed, &Variables::of_environment())
+    /// Text that cannot be read or understood, and replay options that it does not take.
+    pub fn open(text: &str, replay: ReplayOptions, seed: u64) -> Result<TextSource, SourceError> {
+        TextSource::open_with(text, replay, seed, &Variables::of_environment())
     }
 
     /// Finds out what `text` is, as [`TextSource::open`] does, with the values that `variables` has for job files.
     ///
     /// # Errors
-    /// Text that cannot be read or understood, a way of sending that it does not take, and a variable without a value.
+    /// Text that cannot be read or understood, replay options that it does not take, and a variable without a value.
     pub fn open_with(
         text: &str,
-        sending: Sending,
+        replay: ReplayOptions,
         seed: u64,
         variables: &Variables,
     ) -> Result<TextSource, SourceError> {
+        let written = text.to_string();
         let expanded = micro_benchmark(text)?;
         let text = expanded.as_deref().unwrap_or(text);
         let kind = match WorkloadKind::of(text) {
@@ -142,17 +154,17 @@ impl TextSource {
                 Kind::Trace { spec: text.to_string(), identity }
             }
         };
-        if let (Kind::Fio { .. }, Sending { discipline, fit, .. }) = (&kind, &sending) {
+        if let (Kind::Fio { .. }, ReplayOptions { discipline, fit, .. }) = (&kind, &replay) {
             if let Some(discipline) = discipline {
                 return Err(SourceError {
                     sentence: format!("--replay {discipline} is for traces, and '{text}' is a fio workload"),
-                    hint: Some("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime="),
+                    hint: Some("a fio workload says itself when it sends: iodepth=, rate_iops=, thinktime=".into()),
                 });
             }
             if *fit != Fit::Exact {
                 return Err(SourceError {
                     sentence: format!("--{fit} is for traces, and '{text}' is a fio workload"),
-                    hint: Some("a fio workload is sized by the drive: size=50%, io_size=4g"),
+                    hint: Some("a fio workload is sized by the drive: size=50%, io_size=4g".into()),
                 });
             }
         }
@@ -160,7 +172,23 @@ impl TextSource {
             Kind::Fio { job, .. } => job.notes().into_iter().map(|note| (None, note)).collect(),
             Kind::Trace { .. } | Kind::Model(_) => Vec::new(),
         };
-        Ok(TextSource { kind, sending, seed, notes: Mutex::new(notes) })
+        Ok(TextSource { text: written, kind, replay, seed, notes: Mutex::new(notes) })
+    }
+
+    /// A workload that is sent besides the measured one, whole: the measured one's fit holds for it where it is a trace, too.
+    ///
+    /// # Errors
+    /// Text that cannot be read or understood, and a variable without a value.
+    pub fn open_beside(
+        text: &str,
+        replay: ReplayOptions,
+        seed: u64,
+        variables: &Variables,
+    ) -> Result<TextSource, SourceError> {
+        let is_fio = text.starts_with("micro:")
+            || matches!(WorkloadKind::of(text), WorkloadKind::Specification | WorkloadKind::JobFile);
+        let fit = if is_fio { Fit::Exact } else { replay.fit };
+        TextSource::open_with(text, ReplayOptions { fit, ..replay.whole() }, seed, variables)
     }
 
     /// The text of a fio job file, sent as it says itself; `file` is what messages call it.
@@ -171,13 +199,19 @@ impl TextSource {
         let job = FioJob::parse_text(text, file).map_err(SourceError::plain)?;
         let notes = job.notes().into_iter().map(|note| (None, note)).collect();
         let kind = Kind::Fio { job, unseeded: unseeded(text, file, &Variables::default())?, line: None };
-        Ok(TextSource { kind, sending: Sending::default(), seed, notes: Mutex::new(notes) })
+        Ok(TextSource {
+            text: file.to_string(),
+            kind,
+            replay: ReplayOptions::default(),
+            seed,
+            notes: Mutex::new(notes),
+        })
     }
 
     /// The replay discipline, for the results.
     pub fn replay(&self) -> String {
         match self.kind {
-            Kind::Trace { .. } | Kind::Model(_) => self.sending.discipline.unwrap_or_default().to_string(),
+            Kind::Trace { .. } | Kind::Model(_) => self.replay.discipline.unwrap_or_default().to_string(),
             Kind::Fio { ref job, .. } => format!("fio, {}", depths(&job.depths())),
         }
     }
@@ -185,9 +219,9 @@ impl TextSource {
     /// A trace as it is sent to a drive.
     fn replay_of(&self, trace: Trace, drive: &DriveConfig) -> Result<Box<dyn Workload>, WorkloadError> {
         let settings = ReplaySettings {
-            discipline: self.sending.discipline.unwrap_or_default(),
-            fit: self.sending.fit,
-            limit: self.sending.limit,
+            discipline: self.replay.discipline.unwrap_or_default(),
+            fit: self.replay.fit,
+            limit: self.replay.limit,
         };
         let replay = TraceReplay::new(trace, settings, drive.address_bytes() / SECTOR_BYTES)?;
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,8 +239,8 @@ impl TextSource {
         let Some(zones) = drive.zones() else { return Ok(InZones::No) };
         let settings = ReplaySettings {
             discipline: Discipline::Closed { depth: NonZeroU32::MIN },
-            fit: self.sending.fit,
-            limit: self.sending.limit,
+            fit: self.replay.fit,
+            limit: self.replay.limit,
         };
         let mut trace = TraceReplay::new(Trace::open(spec)?, settings, drive.address_bytes() / SECTOR_BYTES)?;
         match trace.command_set() {
@@ -268,7 +302,7 @@ impl WorkloadSource for TextSource {
                 let seed = of_pass(self.seed, pass);
                 let job = TextSource::job(job, unseeded, pass);
                 let generator = job.generator_on(drive.address_bytes(), drive.zones(), seed)?;
-                Ok(match self.sending.limit {
+                Ok(match self.replay.limit {
                     Some(limit) => Box::new(Limited { inner: generator, limit, sent: 0 }),
                     None => Box::new(generator),
                 })
@@ -277,7 +311,7 @@ impl WorkloadSource for TextSource {
     }
 
     fn identity(&self) -> String {
-        let Sending { fit, limit, .. } = &self.sending;
+        let ReplayOptions { fit, limit, .. } = &self.replay;
         match &self.kind {
             Kind::Trace { spec, identity } => format!("trace {spec} {identity} {fit} {limit:?}"),
             Kind::Model(model) => format!("model {} {fit} {limit:?}", model.identity()),
@@ -285,12 +319,16 @@ impl WorkloadSource for TextSource {
         }
     }
 
+    fn name(&self) -> String {
+        self.text.clone()
+    }
+
     fn demand(&self, drive: &DriveConfig) -> Demand {
         match &self.kind {
             // A job that does not fit the drive is refused when it is opened.
             Kind::Fio { job, .. } => {
                 let demand = job.demand(drive.address_bytes(), drive.zones()).unwrap_or_default();
-                Demand { in_flight: demand.in_flight.min(self.sending.limit.unwrap_or(u64::MAX)), ..demand }
+                Demand { in_flight: demand.in_flight.min(self.replay.limit.unwrap_or(u64::MAX)), ..demand }
             }
             // How many requests of a trace are in flight, only the run shows.
             Kind::Trace { .. } | Kind::Model(_) => Demand::default(),
@@ -304,7 +342,7 @@ impl WorkloadSource for TextSource {
     }
 
     fn is_clocked(&self) -> bool {
-        let discipline = self.sending.discipline.unwrap_or_default();
+        let discipline = self.replay.discipline.unwrap_or_default();
         !matches!(self.kind, Kind::Fio { .. }) && matches!(discipline, Discipline::Timed { .. })
     }
 
@@ -425,6 +463,14 @@ mod tests {
             "rw=randwrite,norandommap,bs=4k,offset=1g",
         ] {
             assert!(!uniform(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_experiment_calls_a_workload_as_it_was_written() {
+        for text in ["rw=randwrite,bs=4k,iodepth=32", "micro:4KiB-RD-100%-W-Y,iodepth=4", "model:msnfs,requests=10"] {
+            let source = TextSource::open(text, ReplayOptions::default(), 1).expect("a workload");
+            assert_eq!(crate::Experiment::new(&[], &source).provenance.workload, text);
         }
     }
 

@@ -10,7 +10,7 @@ use ssdlab_device::{
     VictimPolicy, View, WrittenUnit, register_buffer, register_placement, register_victim, registered,
 };
 use ssdlab_flash::Lpn;
-use ssdlab_lab::{Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, SnapshotCache, run_into, table};
+use ssdlab_lab::{Control, DeviceUnderTest, Experiment, NoProgress, Preconditioning, SnapshotCache, run_into, table};
 
 use crate::common::Random;
 
@@ -119,7 +119,7 @@ fn a_run_compares_policies_of_the_program_with_those_of_the_tree() {
             snapshots: Some(&cache),
             ..Experiment::new(&drives, &workload)
         };
-        let control = Control::new(&stop, &Quiet);
+        let control = Control::new(&stop, &NoProgress);
         let outcome = run_into(&experiment, &folder.path().join(out), None, &control).expect("it runs");
         outcome.written.expect("its files are written");
         let text = table::render(&outcome.result);

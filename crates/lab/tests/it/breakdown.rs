@@ -8,7 +8,7 @@ use ssdlab_flash::Stay;
 use ssdlab_host::Host;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::result::{LatencySplit, LatencySummary};
-use ssdlab_lab::{Breakdown, Control, Experiment, Preconditioning, Quiet, run_into};
+use ssdlab_lab::{Breakdown, Control, Experiment, NoProgress, Preconditioning, run_into};
 
 use crate::common::{Random, assert_checks_hold, drive, duts, experiment, run};
 
@@ -220,7 +220,7 @@ fn the_requests_of_a_window_are_in_the_trace() {
     let drives = duts(&[drive("plain"), drive("other")]);
     let workload = Random::mixed(20_000);
     let window: TraceWindow = "10ms..14ms".parse().expect("a window");
-    let (stop, progress) = (AtomicBool::new(false), Quiet);
+    let (stop, progress) = (AtomicBool::new(false), NoProgress);
     let control = Control::new(&stop, &progress);
     let asked = Experiment { breakdown: SLOWEST, ..experiment(&drives, &workload, Preconditioning::Fill) };
     let outcome = run_into(&asked, &out, Some(window), &control).expect("it runs");

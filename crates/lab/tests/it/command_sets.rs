@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use ssdlab_device::{DriveConfig, Settings};
 use ssdlab_host::Host;
-use ssdlab_lab::{Control, Experiment, Preconditioning, Quiet, WorkloadSource};
+use ssdlab_lab::{Control, Experiment, NoProgress, Preconditioning, WorkloadSource};
 use ssdlab_workload::replay::{ReplaySettings, TraceReplay};
 use ssdlab_workload::trace::Trace;
 use ssdlab_workload::{Workload, WorkloadError};
@@ -101,7 +101,7 @@ fn a_drive_without_the_set_is_refused_and_so_is_preconditioning_with_it() {
     let stop = AtomicBool::new(false);
     let refused = |drives: &[DriveConfig], preconditioning: Preconditioning<'_>| {
         let drives = duts(drives);
-        ssdlab_lab::run(&experiment(&drives, &workload, preconditioning), None, &Control::new(&stop, &Quiet))
+        ssdlab_lab::run(&experiment(&drives, &workload, preconditioning), None, &Control::new(&stop, &NoProgress))
             .expect_err("refused")
             .to_string()
     };
@@ -121,6 +121,6 @@ fn commands_that_move_units_are_refused_under_verify() {
     let drives = duts(&[config]);
     let stop = AtomicBool::new(false);
     let verified = Experiment { verify: true, ..experiment(&drives, &workload, Preconditioning::None) };
-    let error = ssdlab_lab::run(&verified, None, &Control::new(&stop, &Quiet)).expect_err("refused").to_string();
+    let error = ssdlab_lab::run(&verified, None, &Control::new(&stop, &NoProgress)).expect_err("refused").to_string();
     assert!(error.contains("the set 'shrd'") && error.contains("without --verify"), "{error}");
 }

@@ -8,7 +8,7 @@ use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::seeded::{FsBug, seed as seed_bug};
 use ssdlab_fs::{MakeOptions, Options};
 use ssdlab_lab::files::{DeviceFilesResult, FilesError, FilesRun, FilesWork, HostTime, run_files};
-use ssdlab_lab::{Control, DeviceUnderTest, Quiet};
+use ssdlab_lab::{Control, DeviceUnderTest, NoProgress};
 use ssdlab_workload::files::Personality;
 use ssdlab_workload::fio::FioJob;
 
@@ -78,7 +78,7 @@ fn with<'a>(dut: &'a DeviceUnderTest, work: FilesWork<'a>, operations: u64) -> F
 }
 
 fn tried(run: &FilesRun<'_>) -> Result<DeviceFilesResult, FilesError> {
-    run_files(run, &Control::new(&AtomicBool::new(false), &Quiet))
+    run_files(run, &Control::new(&AtomicBool::new(false), &NoProgress))
 }
 
 fn ran(run: &FilesRun<'_>) -> DeviceFilesResult {

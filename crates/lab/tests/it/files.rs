@@ -12,7 +12,7 @@ use ssdlab_base::Nanos;
 use ssdlab_flash::DieId;
 use ssdlab_lab::output::{self, Staging};
 use ssdlab_lab::perfetto::TraceWindow;
-use ssdlab_lab::{Breakdown, Control, Experiment, Preconditioning, Quiet, Recording, RunResult, run_into};
+use ssdlab_lab::{Breakdown, Control, Experiment, NoProgress, Preconditioning, Recording, RunResult, run_into};
 
 use crate::common::{Random, drive, duts, experiment, run};
 
@@ -301,7 +301,7 @@ fn a_folder_that_cannot_be_written_costs_no_run() {
     let drives = duts(&[drive("one")]);
     let workload = Random::writes(1 << 40);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     for window in [None, Some(TraceWindow { from: Nanos(0), to: Nanos(1) })] {
         let error = run_into(&experiment(&drives, &workload, Preconditioning::None), &file, window, &control);
         assert!(error.expect_err("a file is no folder").to_string().contains("could not be written"));
@@ -332,7 +332,7 @@ fn a_trace_of_channels_and_dies_shows_one_operation_at_a_time_on_each() {
     let drives = duts(&[drive("one"), drive("two")]);
     let workload = Random::mixed(40_000);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     let window: TraceWindow = "100ms..200ms".parse().expect("a window");
     let outcome =
         run_into(&experiment(&drives, &workload, Preconditioning::Fill), folder.path(), Some(window), &control);

@@ -1,7 +1,7 @@
 //! A job file with several jobs: each is reported by itself, and together they are the run.
 
 use ssdlab_device::{Allocation, DriveConfig, Level, Superblock};
-use ssdlab_lab::{Preconditioning, RunResult, Sending, TextSource, table};
+use ssdlab_lab::{Preconditioning, ReplayOptions, RunResult, TextSource, table};
 
 use crate::common::{UNIT, assert_checks_hold, drive, duts, experiment, run};
 
@@ -10,7 +10,7 @@ fn ran(jobs: &str, limit: Option<u64>) -> RunResult {
     let file = folder.path().join("jobs.fio");
     std::fs::write(&file, jobs).expect("written");
     let text = file.display().to_string();
-    let source = TextSource::open(&text, Sending { limit, ..Sending::default() }, 1).expect("a job file");
+    let source = TextSource::open(&text, ReplayOptions { limit, ..ReplayOptions::default() }, 1).expect("a job file");
     let drives = duts(&[drive("one"), drive("two")]);
     let result = run(&experiment(&drives, &source, Preconditioning::Fill));
     assert_checks_hold(&result);

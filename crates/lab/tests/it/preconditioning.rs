@@ -6,8 +6,8 @@ use std::time::Duration;
 use ssdlab_device::{BufferConfig, Description, Destage, DriveConfig};
 use ssdlab_lab::result::Settled;
 use ssdlab_lab::{
-    Control, Experiment, Phase, Preconditioning, Progress, Quiet, RunResult, Sending, SnapshotCache, TextSource,
-    WorkloadSource,
+    Control, Experiment, NoProgress, Phase, Preconditioning, Progress, ReplayOptions, RunResult, SnapshotCache,
+    TextSource, WorkloadSource,
 };
 use ssdlab_workload::{Workload, WorkloadError};
 
@@ -147,7 +147,7 @@ impl WorkloadSource for InTurn {
 fn a_drive_whose_windows_alternate_is_steady_and_the_run_says_so() {
     let mut config = drive("alternating");
     (config.flash.geometry.blocks_per_plane, config.user_bytes, config.timed) = (1280, 1 << 30, false);
-    let in_order = TextSource::open("rw=write,bs=1m,size=100%", Sending::default(), 1).expect("options of fio");
+    let in_order = TextSource::open("rw=write,bs=1m,size=100%", ReplayOptions::default(), 1).expect("options of fio");
     let source = InTurn { in_order, random: Random::writes((1 << 30) / common::UNIT) };
     let (drives, workload) = (duts(&[config]), Random::writes(20_000));
     let result = run(&experiment(&drives, &workload, Preconditioning::SteadyUnder(&source)));
@@ -365,7 +365,7 @@ fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
     let drives = duts(&[drive("one")]);
     let workload = Random::writes(100_000);
     let stopped = AtomicBool::new(true);
-    let control = Control::new(&stopped, &Quiet);
+    let control = Control::new(&stopped, &NoProgress);
     let steady = Experiment { snapshots: Some(&cache), ..experiment(&drives, &workload, Preconditioning::Steady) };
     let result = ssdlab_lab::run(&steady, None, &control).expect("sound");
     assert!(!result.complete);
@@ -377,7 +377,7 @@ fn stopping_while_a_drive_ages_leaves_no_entry_and_no_snapshot() {
 fn a_touched_drive_holds_data_wherever_the_workload_goes_and_nowhere_else() {
     let drives = duts(&[drive("touched")]);
     let few = Random::mixed(40);
-    let result = run(&experiment(&drives, &few, Preconditioning::Touched));
+    let result = run(&experiment(&drives, &few, Preconditioning::Footprint));
     assert_checks_hold(&result);
     let device = &result.devices[0];
     assert_eq!(device.host.unmapped_sectors_read, 0);
@@ -385,7 +385,7 @@ fn a_touched_drive_holds_data_wherever_the_workload_goes_and_nowhere_else() {
     let written = device.precondition.written_bytes;
     assert!(written.is_multiple_of(extent), "{written}");
     assert!((10 * extent..=40 * extent).contains(&written), "{written}");
-    assert_same(&result, &run(&experiment(&drives, &few, Preconditioning::Touched)));
+    assert_same(&result, &run(&experiment(&drives, &few, Preconditioning::Footprint)));
 }
 
 /// Stops at the so-manieth look at the preconditioning.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ssdlab_base::Nanos;
 use ssdlab_host::Host;
 use ssdlab_lab::memory::BESIDES;
-use ssdlab_lab::{Control, Experiment, Phase, Preconditioning, Progress, Quiet, RunError, table};
+use ssdlab_lab::{Control, Experiment, NoProgress, Phase, Preconditioning, Progress, RunError, table};
 
 use crate::common::{self, Random, assert_checks_hold, assert_same, drive, duts, experiment, run};
 
@@ -157,7 +157,7 @@ fn an_interrupted_run_is_marked_and_its_part_is_consistent() {
 fn two_drives_of_one_name_are_refused() {
     let drives = duts(&[drive("same"), drive("same")]);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Preconditioning::None), None, &control);
     assert!(matches!(error, Err(RunError::SameLabel { .. })));
 }
@@ -168,7 +168,7 @@ fn an_impossible_drive_is_refused_with_its_name_and_key() {
     config.user_bytes = config.flash.geometry.bytes();
     let drives = duts(&[config]);
     let stop = AtomicBool::new(false);
-    let control = Control::new(&stop, &Quiet);
+    let control = Control::new(&stop, &NoProgress);
     let error = ssdlab_lab::run(&experiment(&drives, &Random::writes(1), Preconditioning::None), None, &control);
     let error = error.expect_err("no spare").to_string();
     assert!(error.starts_with("too full: "), "{error}");
@@ -408,7 +408,8 @@ fn of_drives_side_by_side_that_fail_the_first_in_the_list_is_named() {
     for jobs in [1, 2, 4] {
         let together = Experiment { jobs, ..experiment(&drives, &workload, Preconditioning::None) };
         let stop = AtomicBool::new(false);
-        let error = ssdlab_lab::run(&together, None, &Control::new(&stop, &Quiet)).expect_err("no spare").to_string();
+        let error =
+            ssdlab_lab::run(&together, None, &Control::new(&stop, &NoProgress)).expect_err("no spare").to_string();
         assert!(error.starts_with("second: "), "{jobs} at a time: {error}");
     }
 }

@@ -88,7 +88,7 @@ fn watching_changes_nothing_and_a_line_that_does_not_exist_is_refused() {
     assert_same(&run(&plain), &seen);
 
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
+    let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::NoProgress);
     let far = Experiment {
         recording: Some(Recording { die: DieId(4) }),
         ..experiment(&drives, &workload, Preconditioning::None)

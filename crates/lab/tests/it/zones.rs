@@ -1,7 +1,7 @@
 //! Runs on a drive of zones: fio's `zonemode=zbd`, traces with commands of the set, preconditioning; verified by sector.
 
 use ssdlab_device::{Allocation, DriveConfig, Settings};
-use ssdlab_lab::{Experiment, Preconditioning, Sending, TextSource};
+use ssdlab_lab::{Experiment, Preconditioning, ReplayOptions, TextSource};
 
 use crate::common::{assert_checks_hold, drive, duts, experiment, run};
 
@@ -21,7 +21,7 @@ fn zoned() -> DriveConfig {
 }
 
 fn text(workload: &str) -> TextSource {
-    TextSource::open(workload, Sending::default(), 1).unwrap_or_else(|error| panic!("{error}"))
+    TextSource::open(workload, ReplayOptions::default(), 1).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_trace_of_plain_writes_at_the_write_pointers_runs() {
         std::fs::write(&path, format!("{trace}{more}")).expect("the temporary folder is writable");
         let workload = text(&path.display().to_string());
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::Quiet);
+        let control = ssdlab_lab::Control::new(&stop, &ssdlab_lab::NoProgress);
         ssdlab_lab::run(&experiment(&drives, &workload, Preconditioning::None), None, &control)
             .expect_err("refused")
             .to_string()
@@ -144,7 +144,7 @@ fn what_does_not_go_with_zones_is_refused() {
     let drives = duts(&[zoned()]);
     let refused = |line: &str, preconditioning: Preconditioning<'_>| {
         let workload = text(line);
-        let progress = ssdlab_lab::Quiet;
+        let progress = ssdlab_lab::NoProgress;
         let stop = std::sync::atomic::AtomicBool::new(false);
         let control = ssdlab_lab::Control::new(&stop, &progress);
         ssdlab_lab::run(&experiment(&drives, &workload, preconditioning), None, &control).expect_err(line).to_string()
@@ -158,7 +158,7 @@ fn what_does_not_go_with_zones_is_refused() {
         ("model:msnfs,requests=100", Preconditioning::None, "only at the write pointers of its zones"),
         ("rw=randread,bs=4k,zonemode=zbd", Preconditioning::None, "no zone of the job's region has data"),
         ("rw=randwrite,bs=4k,zonemode=zbd", Preconditioning::Steady, "--precondition none or fill"),
-        ("rw=randwrite,bs=4k,zonemode=zbd", Preconditioning::Touched, "--precondition none or fill"),
+        ("rw=randwrite,bs=4k,zonemode=zbd", Preconditioning::Footprint, "--precondition none or fill"),
         ("rw=randwrite,bs=4k,zonemode=zbd,max_open_zones=5", Preconditioning::None, "at most 4 open or active zones"),
     ] {
         let message = refused(line, preconditioning);

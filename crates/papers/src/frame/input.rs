@@ -10,7 +10,7 @@ use ssdlab_workload::replay::Fit;
 use super::ReproduceError;
 use super::experiment::{InputText, Phase};
 use super::input_stats::Survey;
-use ssdlab_lab::source::{Sending, TextSource, WorkloadSource as _};
+use ssdlab_lab::source::{ReplayOptions, TextSource, WorkloadSource as _};
 
 /// What kind of thing an input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -205,8 +205,8 @@ impl Input {
             Some(text) => Some(text.parse().map_err(ReproduceError::new)?),
             None => None,
         };
-        let sending = Sending { discipline, fit: self.fit, limit: self.limit };
-        TextSource::open(&self.text, sending, seed).map_err(ReproduceError::new)
+        let replay = ReplayOptions { discipline, fit: self.fit, limit: self.limit };
+        TextSource::open(&self.text, replay, seed).map_err(ReproduceError::new)
     }
 
     /// Whether it can be run.

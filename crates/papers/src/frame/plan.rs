@@ -14,7 +14,7 @@ use ssdlab_lab::memory::{BESIDES, Memory};
 use ssdlab_lab::ready_busy::Recording;
 use ssdlab_lab::result::VERSION;
 use ssdlab_lab::snapshot::build;
-use ssdlab_lab::source::{Sending, TextSource, WorkloadSource as _};
+use ssdlab_lab::source::{ReplayOptions, TextSource, WorkloadSource as _};
 use ssdlab_lab::subtests::{Volumes, volumes};
 
 /// Name and version of what a key is made of.
@@ -27,7 +27,7 @@ pub enum Preparation {
     None,
     /// All that the input touches was written once.
     #[default]
-    Touched,
+    Footprint,
     /// The whole user capacity was written once.
     Fill,
     /// The steady state of the experiment's `steady` workload.
@@ -41,7 +41,7 @@ impl Preparation {
     pub const fn name(self) -> &'static str {
         match self {
             Preparation::None => "none",
-            Preparation::Touched => "footprint",
+            Preparation::Footprint => "footprint",
             Preparation::Fill => "fill",
             Preparation::Steady => "steady",
             Preparation::Aged => "aged",
@@ -358,7 +358,7 @@ impl Requests {
     /// The workload that ages the drive, opened for this thread.
     pub(super) fn ageing_source(&self, run: &Run) -> Result<Option<TextSource>, ReproduceError> {
         let source = match (&self.steady, &self.ageing) {
-            (Some(text), _) => Some(TextSource::open(text, Sending::default(), run.seed)),
+            (Some(text), _) => Some(TextSource::open(text, ReplayOptions::default(), run.seed)),
             (None, Some((file, text))) => Some(TextSource::of_jobs(text, file, run.seed)),
             (None, None) => None,
         };

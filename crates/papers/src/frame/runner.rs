@@ -15,9 +15,9 @@ use super::plan::{Doing, Preparation, Ready, Requests, Run, memory_bytes};
 use super::result_reader::Measured;
 use super::store::Store;
 use ssdlab_lab::breakdown::Breakdown;
-use ssdlab_lab::experiment::{Asked, DeviceUnderTest, Experiment};
+use ssdlab_lab::experiment::{DeviceUnderTest, Experiment, Provenance};
 use ssdlab_lab::precondition::Preconditioning;
-use ssdlab_lab::progress::{Control, Progress, Quiet};
+use ssdlab_lab::progress::{Control, NoProgress, Progress};
 use ssdlab_lab::result::RunResult;
 use ssdlab_lab::snapshot::SnapshotCache;
 use ssdlab_lab::source::WorkloadSource;
@@ -57,14 +57,14 @@ pub trait Watch: Sync {
     /// Who watches a run from within, while it lasts.
     fn within(&self, run: &Run) -> Box<dyn Progress + '_> {
         let _ = run;
-        Box::new(Quiet)
+        Box::new(NoProgress)
     }
 
     /// All is over.
     fn finish(&self) {}
 }
 
-impl Watch for Quiet {}
+impl Watch for NoProgress {}
 
 /// Why a run has no results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -360,7 +360,7 @@ fn of_requests(ready: &Ready, requests: &Requests, settings: &Settings<'_>) -> R
         (Preparation::Steady, Some(steady)) => Preconditioning::SteadyUnder(steady),
         (Preparation::Aged, Some(jobs)) => Preconditioning::Workload(jobs),
         (Preparation::None | Preparation::Steady | Preparation::Aged, _) => Preconditioning::None,
-        (Preparation::Touched, _) => Preconditioning::Touched,
+        (Preparation::Footprint, _) => Preconditioning::Footprint,
         (Preparation::Fill, _) => Preconditioning::Fill,
     };
     let subtests = requests.volumes.as_ref().map(|volumes| Subtests {
@@ -383,7 +383,7 @@ fn of_requests(ready: &Ready, requests: &Requests, settings: &Settings<'_>) -> R
         jobs: 1,
         memory_bytes: settings.memory_bytes,
         timeline_interval: ready.run.interval_ms.map(Nanos::from_ms),
-        asked: Asked {
+        provenance: Provenance {
             title: None,
             command: ready.command.split(' ').map(str::to_string).collect(),
             started: None,

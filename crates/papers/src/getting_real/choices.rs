@@ -57,7 +57,7 @@ const CHOICES: [Choice; 10] = [
     (
         "random reads of 4 KB, depth 32",
         BOARD,
-        Preparation::Touched,
+        Preparation::Footprint,
         &[
             ("ours, copies at 339 MB/s", NEW, &[]),
             ("copies at half the rate", NEW, &["controller.copy_bandwidth=169.5MB/s"]),
@@ -67,7 +67,7 @@ const CHOICES: [Choice; 10] = [
     (
         "sequential reads of 4 KB",
         BOARD,
-        Preparation::Touched,
+        Preparation::Footprint,
         &[
             ("ours, copies at 339 MB/s", "new, read-ahead", &[]),
             ("copies at half the rate", "new, read-ahead", &["controller.copy_bandwidth=169.5MB/s"]),

@@ -33,7 +33,7 @@ fn rows(context: &PaperContext) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut row = |board: &str, variant: &str, input: &Input, set: Option<(&str, &str)>| {
         let is_read = input.group.ends_with("reads");
-        let preparation = if is_read { Preparation::Touched } else { Preparation::None };
+        let preparation = if is_read { Preparation::Footprint } else { Preparation::None };
         let run = context.run(board, variant, input, "").prepared(preparation);
         let run = set.map_or(run.clone(), |(_, key)| run.with(key));
         let name = set.map_or(variant.to_string(), |(name, _)| format!("{variant}, {name}"));

@@ -15,7 +15,8 @@ struct Choice {
     waflash: &'static [&'static str],
 }
 
-const USUAL: Choice = Choice { name: "as everywhere", page: "8k", age: Preparation::Touched, drive: &[], waflash: &[] };
+const USUAL: Choice =
+    Choice { name: "as everywhere", page: "8k", age: Preparation::Footprint, drive: &[], waflash: &[] };
 
 const CHOICES: [Choice; 11] = [
     USUAL,

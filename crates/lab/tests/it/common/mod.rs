@@ -10,7 +10,9 @@ use ssdlab_device::{
     Superblock,
 };
 use ssdlab_flash::{Faults, FlashConfig, Geometry, Latency, MultiPlane, OobUse, SchedulerKind, Timing};
-use ssdlab_lab::{Asked, Control, DeviceUnderTest, Experiment, Preconditioning, Quiet, RunResult, WorkloadSource};
+use ssdlab_lab::{
+    Control, DeviceUnderTest, Experiment, NoProgress, Preconditioning, Provenance, RunResult, WorkloadSource,
+};
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 pub(crate) const UNIT: u64 = 4096;
@@ -191,7 +193,7 @@ pub(crate) fn experiment<'a>(
     workload: &'a dyn WorkloadSource,
     preconditioning: Preconditioning<'a>,
 ) -> Experiment<'a> {
-    let asked = Asked {
+    let provenance = Provenance {
         title: None,
         command: vec!["test".to_string()],
         started: None,
@@ -201,12 +203,12 @@ pub(crate) fn experiment<'a>(
         host: None,
         overrides: Default::default(),
     };
-    Experiment { preconditioning, asked, memory_bytes: 1 << 30, ..Experiment::new(drives, workload) }
+    Experiment { preconditioning, provenance, memory_bytes: 1 << 30, ..Experiment::new(drives, workload) }
 }
 
 pub(crate) fn run(experiment: &Experiment<'_>) -> RunResult {
     let stop = AtomicBool::new(false);
-    ssdlab_lab::run(experiment, None, &Control::new(&stop, &Quiet)).expect("the experiment is sound")
+    ssdlab_lab::run(experiment, None, &Control::new(&stop, &NoProgress)).expect("the experiment is sound")
 }
 
 /// Every check of every drive held; else says which did not.

@@ -131,7 +131,7 @@ fn a_run_whose_result_cannot_be_kept_failed_and_says_its_key() {
         memory_bytes: 1,
         snapshots: None,
         stop: &AtomicBool::new(false),
-        watch: &ssdlab_lab::Quiet,
+        watch: &ssdlab_lab::NoProgress,
     };
     let outcomes = execute(&context, vec![context.run("toy", "lru", input, "")], folder.path(), &settings);
     let failures = outcomes.failures();
@@ -273,7 +273,7 @@ fn a_variant_with_layers_runs_below_them_and_is_told_apart_from_one_without() {
         memory_bytes: 1 << 30,
         snapshots: None,
         stop: &AtomicBool::new(false),
-        watch: &ssdlab_lab::Quiet,
+        watch: &ssdlab_lab::NoProgress,
     };
     let outcomes = execute(&context, vec![bare.clone(), layered.clone()], folder.path(), &settings);
     assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
@@ -296,7 +296,7 @@ fn a_run_with_a_finer_timeline_has_one_and_is_another() {
         memory_bytes: 1 << 30,
         snapshots: None,
         stop: &AtomicBool::new(false),
-        watch: &ssdlab_lab::Quiet,
+        watch: &ssdlab_lab::NoProgress,
     };
     let outcomes = execute(&context, vec![plain.clone(), every.clone()], folder.path(), &settings);
     assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
@@ -319,7 +319,7 @@ fn a_run_that_is_broken_down_says_what_its_requests_waited_for_and_is_another() 
         memory_bytes: 1 << 30,
         snapshots: None,
         stop: &AtomicBool::new(false),
-        watch: &ssdlab_lab::Quiet,
+        watch: &ssdlab_lab::NoProgress,
     };
     let outcomes = execute(&context, vec![plain.clone(), broken_down.clone()], folder.path(), &settings);
     assert_eq!(outcomes.counts(), (2, 0, 0), "{:?}", outcomes.failures());
@@ -340,7 +340,7 @@ fn layers_that_the_paper_does_not_have_fail_their_run_alone_and_say_what_there_i
         memory_bytes: 1 << 30,
         snapshots: None,
         stop: &AtomicBool::new(false),
-        watch: &ssdlab_lab::Quiet,
+        watch: &ssdlab_lab::NoProgress,
     };
     let runs = ["lost", "lru"].map(|variant| context.run("toy", variant, input, ""));
     let outcomes = execute(&context, runs.to_vec(), folder.path(), &settings);
@@ -372,7 +372,7 @@ fn a_drive_aged_by_the_papers_job_file_has_been_written_as_it_says() {
         memory_bytes: 1 << 30,
         snapshots: None,
         stop: &AtomicBool::new(false),
-        watch: &ssdlab_lab::Quiet,
+        watch: &ssdlab_lab::NoProgress,
     };
     let outcomes = execute(&context, vec![run.clone()], folder.path(), &settings);
     let written = outcomes.get(&run).and_then(|run| run.number("precondition.written_bytes")).expect("a result");

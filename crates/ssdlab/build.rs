@@ -1,4 +1,4 @@
-//! Puts the descriptions under `devices/` into the command, so that an installed `ssdlab` has them wherever it runs.
+//! Puts the descriptions under `devices/` into the library, so that a program has them wherever it runs.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -18,9 +18,12 @@ fn main() -> io::Result<()> {
         let is_disk = fs::read_to_string(&file)?.lines().any(|line| line.trim_end() == "[disk]");
         let list = if is_disk { &mut disks } else { &mut drives };
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        list.push_str(&format!("    ({name:?}, include_str!({:?})),\n", file.display().to_string()));
+        list.push_str(&format!(
+            "    Shipped {{ name: {name:?}, text: include_str!({:?}) }},\n",
+            file.display().to_string()
+        ));
     }
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    fs::write(Path::new(&out).join("shipped.rs"), drives + "]")?;
+    fs::write(Path::new(&out).join("drives.rs"), drives + "]")?;
     fs::write(Path::new(&out).join("disks.rs"), disks + "]")
 }

@@ -17,17 +17,17 @@ const EXTENT_SECTORS: u64 = (64 << 10) / SECTOR_BYTES;
 /// One request writes at most this much: 1 MiB.
 const REQUEST_EXTENTS: u64 = 16;
 
-/// The extents that a workload touches, to be written in order.
-pub(super) struct Touched {
+/// The extents of a workload's footprint, to be written in order.
+pub(super) struct Footprint {
     /// A bit for each extent of the drive.
     bits: Vec<u64>,
     user_sectors: u64,
     next: u64,
 }
 
-impl Touched {
+impl Footprint {
     /// Walks through the measured run of `source` on this drive.
-    pub(super) fn of(source: &dyn WorkloadSource, drive: &DriveConfig) -> Result<Touched, WorkloadError> {
+    pub(super) fn of(source: &dyn WorkloadSource, drive: &DriveConfig) -> Result<Footprint, WorkloadError> {
         let user_sectors = drive.user_bytes / SECTOR_BYTES;
         let extents = user_sectors.div_ceil(EXTENT_SECTORS);
         let mut bits = vec![0_u64; usize::try_from(extents.div_ceil(64)).unwrap_or(usize::MAX)];
@@ -40,26 +40,26 @@ impl Touched {
             }
             true
         })?;
-        Ok(Touched { bits, user_sectors, next: 0 })
+        Ok(Footprint { bits, user_sectors, next: 0 })
     }
 
-    fn is_touched(&self, extent: u64) -> bool {
+    fn contains(&self, extent: u64) -> bool {
         self.bits.get((extent / 64) as usize).is_some_and(|word| word >> (extent % 64) & 1 == 1)
     }
 }
 
-impl Workload for Touched {
+impl Workload for Footprint {
     fn next(&mut self, _now: Nanos) -> Result<Next, WorkloadError> {
         let extents = self.user_sectors.div_ceil(EXTENT_SECTORS);
-        while self.next < extents && !self.is_touched(self.next) {
-            // Whole words of untouched extents are passed at once.
+        while self.next < extents && !self.contains(self.next) {
+            // Whole words of extents outside it are passed at once.
             self.next += if self.bits[(self.next / 64) as usize] == 0 { 64 - self.next % 64 } else { 1 };
         }
         if self.next >= extents {
             return Ok(Next::Done);
         }
         let first = self.next;
-        while self.next < extents && self.next - first < REQUEST_EXTENTS && self.is_touched(self.next) {
+        while self.next < extents && self.next - first < REQUEST_EXTENTS && self.contains(self.next) {
             self.next += 1;
         }
         let start = first * EXTENT_SECTORS;
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
 
     fn written(bits: &[u64], user_sectors: u64) -> Vec<(u64, u64)> {
-        let mut touched = Touched { bits: bits.to_vec(), user_sectors, next: 0 };
+        let mut footprint = Footprint { bits: bits.to_vec(), user_sectors, next: 0 };
         let mut requests = Vec::new();
-        walk(&mut touched, |request| {
+        walk(&mut footprint, |request| {
             requests.push((request.sector, request.sectors));
             true
         })
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn touched_extents_are_written_once_in_order_and_the_last_ends_with_the_drive() {
+    fn extents_of_a_footprint_are_written_once_in_order_and_the_last_ends_with_the_drive() {
         let extent = EXTENT_SECTORS;
         assert_eq!(
             written(&[0b1011, 0, 1], 129 * extent),
