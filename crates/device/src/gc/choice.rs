@@ -128,8 +128,10 @@ pub(super) fn has_room_for(media: &Media, group: u32, needed: u32) -> bool {
 /// Whether a job of so many pages leaves room to move again what a power cut during it tears. What was moved out of the last victims may
 /// be among that: they are not empty before it is programmed.
 fn has_room_after_a_cut(media: &Media, group: u32, needed: u32) -> bool {
-    // What waits for lists has its own way to be written early.
-    media.lists_owners() || media.room_after_a_cut(group) >= needed + lost_to_a_cut(media)
+    // Programs of one plane end in their order, so that a job takes no page before what the last victims held is programmed. What waits
+    // for lists has its own way to be written early.
+    let in_order = media.pool.superblocks.width() == 1;
+    in_order || media.lists_owners() || media.room_after_a_cut(group) >= needed + lost_to_a_cut(media)
 }
 
 /// Pages of relocation that a power cut tears, or that an early list takes.
