@@ -26,6 +26,8 @@ pub(super) struct SetCommandState {
     answer: Answer,
     /// The design has carried out its part; what is left is block I/O on the range.
     carried_out: bool,
+    /// What it writes goes to flash and not to the write buffer.
+    beside_buffer: bool,
     /// As the host sent them.
     sectors: u64,
     /// What is to be done, of an action that the set's rules took.
@@ -141,6 +143,7 @@ impl Drive {
             words: payload.words.to_vec(),
             answer: Answer::default(),
             carried_out: false,
+            beside_buffer: false,
             sectors: request.sectors,
             effect: None,
         };
@@ -223,6 +226,7 @@ impl Drive {
             set_state.answer.words = outcome.words;
             set_state.answer.bytes = outcome.bytes;
             set_state.carried_out = !seeded(Bug::ExecutedTwice);
+            set_state.beside_buffer = outcome.beside_buffer;
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;
@@ -236,6 +240,7 @@ impl Drive {
         }
         match request.op {
             Op::Read => self.read(command)?,
+            Op::Write if set_state.beside_buffer => self.write_to_flash(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
         }

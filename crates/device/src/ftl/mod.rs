@@ -21,6 +21,7 @@ mod oob_recovery;
 pub(crate) mod page;
 mod page_mapping;
 mod shrd;
+mod ssc;
 mod tagged;
 mod trims;
 mod whole_pages;
@@ -170,6 +171,8 @@ pub(crate) struct Outcome {
     pub(crate) block_io: bool,
     /// What is written is on flash when the command completes.
     pub(crate) write_through: bool,
+    /// What is written goes to flash and not to the write buffer, which has nothing of the range.
+    pub(crate) beside_buffer: bool,
 }
 
 impl Outcome {
@@ -183,6 +186,7 @@ impl Outcome {
             awaits_records: false,
             block_io: false,
             write_through: false,
+            beside_buffer: false,
         }
     }
 }
@@ -225,6 +229,16 @@ pub(crate) trait Ftl: Send {
 
     /// Where a unit is.
     fn find(&self, lpn: Lpn) -> Found;
+
+    /// The unit that an owner in an OOB area or a list stands for, without marks of the design's own.
+    fn owner(&self, owner: Lpn) -> Lpn {
+        owner
+    }
+
+    /// Map entries beyond the first that looks for units took since the last call: the processor works on them, too.
+    fn take_owed_probes(&mut self) -> u32 {
+        0
+    }
 
     /// Unmaps whole units `first..end`; returns how many held data.
     fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64;
@@ -455,6 +469,7 @@ pub(crate) const DESIGNS: &[Design] = &[
     block_mapped::DESIGN,
     dftl::DESIGN,
     shrd::DESIGN,
+    ssc::DESIGN,
     log_block::BAST,
     log_block::FAST,
     aftl::DESIGN,
