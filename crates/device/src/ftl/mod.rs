@@ -136,6 +136,11 @@ pub(crate) struct SetCommand<'a> {
     pub(crate) opcode: Opcode,
     pub(crate) request: &'a Request,
     pub(crate) words: &'a [u64],
+    /// Units of its range with data of the host in the write buffer, which [`Commands::leaves_buffer`] let stay there or which cannot
+    /// leave.
+    pub(crate) buffered: &'a [Lpn],
+    /// The drive takes no more writes: what would have to be durable some day is refused.
+    pub(crate) read_only: bool,
     /// As whom it asks for map pages.
     pub(crate) waiter: Waiter,
 }

@@ -312,7 +312,9 @@ impl CacheHost {
                 continue;
             };
             let allowed = &known.states[known.durable..];
-            let place = allowed.iter().rposition(|state| allows(*state, seen));
+            // An absent block may be one that was dropped after an eviction was lost, and is back after the next cut.
+            let dropped = allowed.iter().rposition(|state| matches!(state, State::Clean(_)) && seen.stamp.is_none());
+            let place = dropped.or_else(|| allowed.iter().rposition(|state| allows(*state, seen)));
             let place = place.unwrap_or_else(|| {
                 panic!("block {block} is {seen:?} after a power cut, of {:?} from {} on", known.states, known.durable)
             });

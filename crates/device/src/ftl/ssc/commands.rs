@@ -40,11 +40,13 @@ fn fits(blocks: &Range<Lpn>) -> Result<(), Refusal> {
 
 impl Commands for Ssc {
     fn leaves_buffer(&self, media: &Media, command: &SetCommand<'_>) -> Vec<Lpn> {
-        let blocks = Lpn::each(touched(media, command));
         match command.opcode {
-            WRITE_CLEAN | EVICT | CLEAN | EXISTS => blocks.collect(),
-            // What the map does not know is there all the same if the buffer has it.
-            READ => blocks.filter(|lpn| self.table.get(*lpn).is_none()).collect(),
+            WRITE_CLEAN | EVICT | CLEAN => Lpn::each(touched(media, command)).collect(),
+            // What was dropped is not there, even if the buffer kept what was read of it.
+            READ => {
+                let is_dropped = |lpn: &Lpn| self.table.get(*lpn).is_none() && !command.buffered.contains(lpn);
+                Lpn::each(touched(media, command)).filter(is_dropped).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -55,6 +57,7 @@ impl Commands for Ssc {
             WRITE_DIRTY | WRITE_CLEAN => self.written(media, &command),
             READ => self.read(media, &command),
             EXISTS => self.exists(media, &command),
+            EVICT | CLEAN if command.read_only => Ok(Outcome::new(Status::ReadOnly)),
             EVICT | CLEAN => match whole(media, &command) {
                 Ok(blocks) => return self.change(media, &command, blocks),
                 Err(refusal) => Err(refusal),
@@ -108,7 +111,8 @@ impl Ssc {
     fn read(&self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
         let blocks = touched(media, command);
         fits(&blocks)?;
-        let missing: Vec<bool> = Lpn::each(blocks).map(|lpn| self.table.get(lpn).is_none()).collect();
+        let missing: Vec<bool> =
+            Lpn::each(blocks).map(|lpn| self.table.get(lpn).is_none() && !command.buffered.contains(&lpn)).collect();
         let block_io = !missing.iter().all(|missing| *missing);
         if !missing.contains(&true) {
             return Ok(Outcome { block_io, ..Outcome::new(Status::Success) });
@@ -120,7 +124,8 @@ impl Ssc {
         let blocks = touched(media, command);
         fits(&blocks)?;
         media.look_up(blocks.end - blocks.start);
-        let is_dirty = |lpn: Lpn| self.look_up(lpn).is_some_and(|present| !present.clean);
+        let in_map = |lpn: Lpn| self.look_up(lpn).is_some_and(|present| !present.clean);
+        let is_dirty = |lpn: Lpn| command.buffered.contains(&lpn) || in_map(lpn);
         let dirty = BlockBits(Lpn::each(blocks).map(is_dirty).collect());
         Ok(Outcome { bytes: dirty.bytes(), ..Outcome::new(Status::Success) })
     }

@@ -259,7 +259,8 @@ impl Ssc {
     fn evict(&mut self, media: &mut Media, lpn: Lpn) -> bool {
         let Some(old) = self.look_up(lpn) else {
             // One that was dropped without a note may come back while flash has its copy.
-            if self.table.slot(lpn).is_some() && !self.log.facts.contains_key(&lpn.0) {
+            let is_told = self.log.facts.get(&lpn.0).is_some_and(|fact| fact.floor.is_none());
+            if self.table.slot(lpn).is_some() && !is_told {
                 self.log.note(lpn.0, None, false);
             }
             return false;
