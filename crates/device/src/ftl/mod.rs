@@ -474,10 +474,10 @@ pub(crate) const DESIGNS: &[Design] = &[
     block_mapped::DESIGN,
     dftl::DESIGN,
     shrd::DESIGN,
-    ssc::DESIGN,
     log_block::BAST,
     log_block::FAST,
     aftl::DESIGN,
     aftl::ZONED,
     one_table::DESIGN,
+    ssc::DESIGN,
 ];

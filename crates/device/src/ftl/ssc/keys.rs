@@ -12,7 +12,7 @@ use crate::{DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
 pub(super) const KEYS: &[Key] = &[CHECKPOINT, SILENT_EVICTION, VICTIMS_BY];
 
 const CHECKPOINT: Key = Key::new(
-    "checkpoint",
+    "map_checkpoint",
     Kind::Word(words::<Checkpoint>),
     Default::word("log"),
     "What a flush writes of the map (Getting Real, section 3.3.2): all of it, what changed, or the log of changes alone. Only `log` is \
@@ -81,7 +81,7 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         let found = crate::description::word(checkpoint);
         let reason =
             format!("found \"{found}\", expected \"log\": the design 'ssc' writes no checkpoints of its map yet");
-        return refuse("ftl.checkpoint", reason);
+        return refuse("ftl.map_checkpoint", reason);
     }
     if config.ftl.superblock != Superblock::None {
         let found = config.ftl.superblock.word();

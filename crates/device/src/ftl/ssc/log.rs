@@ -173,6 +173,7 @@ impl Log {
 
     /// Remembers something new of a block, in SRAM; what was remembered before is a part of it.
     pub(super) fn note(&mut self, lpn: u32, floor: Option<u64>, clean: bool) {
+        assert!(!clean || floor.is_some(), "block {lpn} is clean in a copy that no number names");
         if let Some(old) = self.facts.insert(lpn, Fact { home: IN_SRAM, floor, clean }) {
             self.leave_home(lpn, old.home);
         }
@@ -238,6 +239,8 @@ impl Log {
 
     /// A log unit is written to flash.
     pub(super) fn begin(&mut self, number: u32, unit: UnitId, lpns: Vec<u32>) {
+        assert_ne!(unit, UnitId::NONE, "log unit {number} goes nowhere");
+        assert!(lpns.len() <= self.per_unit, "log unit {number} has notes on {} blocks", lpns.len());
         let log_unit = &mut self.units[number as usize];
         assert_eq!(log_unit.unit, UnitId::NONE, "log unit {number} is in use");
         (log_unit.unit, log_unit.lpns) = (unit, lpns);

@@ -54,6 +54,8 @@ impl Ssc {
                 pins.extend(superseded);
                 self.counters.log_units += 1;
             }
+            assert!(!owners.is_empty(), "a page of the log at {place:?} has no unit");
+            assert!(pins.len() <= owners.len(), "{} log units took the place of {}", owners.len(), pins.len());
             let (kind, cause, source) = (OpKind::Program, Cause::Metadata, Ppn::NONE);
             let how = Programming { kind, cause, frontier, owner, pins: &pins, after: &[], taken: &[], source };
             media.program(place, &owners, how);
@@ -65,7 +67,7 @@ impl Ssc {
         Ok(started)
     }
 
-    /// Notes that nobody needs any more leave SRAM, and log units that have no others are given up.
+    /// Notes that recovery does not need any more leave SRAM, and log units that have no others are given up.
     fn forget_told(&mut self, media: &mut Media) {
         let of_sram = self.log.in_sram.iter().copied();
         self.forget_all(media, &of_sram.collect::<Vec<u32>>());
@@ -136,6 +138,7 @@ impl Ssc {
             let old = self.log.end(emptied);
             self.invalidate(media, old, false)
         });
+        assert!(!self.is_valid(unit), "log unit {number} goes to unit {unit}, which holds current data");
         media.flash.oob.put_record(unit, Note::encode(&notes));
         self.log.begin(number, unit, notes.iter().map(|note| note.lpn).collect());
         self.set_valid(media, unit, false);

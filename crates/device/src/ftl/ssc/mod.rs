@@ -8,7 +8,7 @@
 //! - *Owners* of units, in OOB areas or in lists (`ftl.owners`). The owner of a unit that was written clean has [`CLEAN`] set.
 //! - *Log units* with notes on blocks that were evicted, dropped or cleaned.
 //!
-//! Recovery reads all owners and all log units: this is `ftl.checkpoint = "log"`.
+//! Recovery reads all owners and all log units: this is `ftl.map_checkpoint = "log"`.
 //!
 //! - `table.rs`: the map.
 //! - `log.rs`: notes, and the units that hold them.

@@ -110,6 +110,7 @@ impl Ssc {
         owner: Waiter,
     ) -> Relocated {
         let (block, end) = (BlockId(victim), media.units_per_superblock());
+        assert!(cursor <= end, "relocation of {victim} begins at unit {cursor} of {end}");
         let first = media.unit_at(Place { block, page: 0 });
         let (group, frontier) = (media.pool.group_of(victim), Frontier::Gc);
         let mut cursor = cursor;
@@ -117,6 +118,7 @@ impl Ssc {
         while started < limit {
             let (sources, next) = self.gather(media, first, cursor, end);
             if sources.is_empty() {
+                assert_eq!(media.pool.valid(victim), 0, "victim {victim} is emptied, and holds what is to be kept");
                 // All copies stay counted until the erase.
                 let erases = media.flash.blocks.get(block).erases;
                 let owners = self.owners_in(media, block);
@@ -165,6 +167,8 @@ impl Ssc {
         let Move { cause, frontier, owner, from_ram } = how;
         let first = media.unit_at(place);
         let per_page = self.units_per_page;
+        assert!(!sources.is_empty(), "a page of nothing is moved to {place:?}");
+        assert!(sources.len() <= per_page as usize, "{} units are moved to {place:?}, of {per_page}", sources.len());
         let mut owners: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
         let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
         let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();

@@ -30,6 +30,8 @@ impl Ssc {
         self.log.clear();
         self.valid.as_mut_slice().fill(0);
         (self.kept_units, self.loose_units) = (0, 0);
+        assert!(self.emptied.is_empty(), "recovery begins with blocks that wait for their erase");
+        assert!(self.clean_writes.is_empty(), "recovery begins with commands in the drive");
         let pages = if media.lists_owners() {
             media.read_lists(reads);
             media.listed_pages().collect()
@@ -82,7 +84,7 @@ impl Ssc {
         let mut found = Vec::new();
         for (number, unit) in all {
             reads.page(media.place_of(*unit));
-            let notes = media.flash.oob.record(*unit).and_then(Note::decode).unwrap_or_default();
+            let notes = self.notes_in(media, *unit).unwrap_or_default();
             let in_use = newest[number] == *unit;
             if in_use {
                 self.log.begin(*number, *unit, notes.iter().map(|note| note.lpn).collect());
@@ -90,6 +92,12 @@ impl Ssc {
             found.extend(notes.into_iter().map(|note| (note, *number, *unit, in_use)));
         }
         found
+    }
+
+    /// The notes in a log unit.
+    fn notes_in(&self, media: &Media, unit: UnitId) -> Option<Vec<Note>> {
+        let notes = media.flash.oob.record(unit).and_then(Note::decode)?;
+        (notes.len() <= self.log.per_unit()).then_some(notes)
     }
 
     /// Decides which blocks are absent and which are clean.
@@ -123,7 +131,7 @@ impl Ssc {
         }
     }
 
-    /// Log units without a note that is needed are not in use: one that was given up, and whose number nobody took since, is found
+    /// Log units without a note that is needed are not in use: one that was given up, and whose number is free since then, is found
     /// like any other. One number is free in the end.
     fn forget_told_units(&mut self, media: &Media) {
         while let Some(number) = self.log.first_told() {
@@ -144,6 +152,7 @@ impl Ssc {
 
     /// Counts what is current.
     fn count_found(&mut self, media: &mut Media) {
+        assert_eq!((self.kept_units, self.loose_units), (0, 0), "what is current was counted before");
         let current: Vec<(UnitId, bool)> = self
             .table
             .all()
@@ -188,7 +197,7 @@ impl Ssc {
         }
         let mut notes = BTreeSet::new();
         for (number, unit) in in_use {
-            let Some(of_unit) = media.flash.oob.record(unit).and_then(Note::decode) else {
+            let Some(of_unit) = self.notes_in(media, unit) else {
                 return Err(damaged("a log unit has no notes"));
             };
             self.log.begin(number, unit, of_unit.iter().map(|note| note.lpn).collect());
@@ -252,7 +261,7 @@ fn readable_pages(media: &mut Media, reads: &mut RecoveryReads) -> Vec<Place> {
             if media.flash.blocks.readable(media.ppn_at(place)) || seeded(Bug::TornPageTrusted) {
                 pages.push(place);
             } else {
-                // Nobody can say whose it is.
+                // No owner can be read there.
                 let none = [Lpn::NONE; MAX_UNITS];
                 let sequence = media.flash.oob.sequence(block, page);
                 media.flash.oob.restore_page(block, page, &none[..media.units_per_page as usize], sequence);

@@ -140,6 +140,7 @@ impl Table {
     pub(super) fn set_clean(&mut self, lpn: Lpn) {
         let slot = self.slot_mut(lpn);
         assert_ne!(slot.unit, UnitId::NONE, "block {lpn} becomes clean, and is absent");
+        assert!(!slot.clean, "block {lpn} becomes clean, and is");
         slot.clean = true;
     }
 
@@ -189,6 +190,7 @@ impl Table {
             }
         }
         self.slots[hole] = EMPTY;
+        assert!(self.used > 0, "a slot is emptied, and none was in use");
         self.used -= 1;
     }
 
