@@ -22,6 +22,7 @@
 //! single_drive         block I/O on a drive
 //! stacks               layers above several drives: crashes of the host, cuts of one drive, cuts of everything
 //! segments             a drive with append-only segments or zones, and what each must hold
+//! cache                a drive of the set `cache` without a manager, and what each block may hold
 //! shrd                 a drive of the set `shrd` without a driver, and what each unit must hold
 //! tags                 the example command set against a model of it
 //! files                a file system on a drive, against a model of it
@@ -41,6 +42,7 @@
 //!
 //! The oracles speak by panicking: to them a wrong answer is what a failed assertion is to the drive.
 
+pub mod cache;
 pub mod campaign;
 pub mod case;
 pub mod commands;

@@ -8,6 +8,7 @@ use ssdlab_host::{Drives, UnknownDrive};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
+use crate::cache::Cache;
 use crate::case::{Case, Subject};
 use crate::files::Files;
 use crate::segments::Segments;
@@ -191,10 +192,12 @@ pub fn with_case<W: WithCase>(text: &str, file: &str, drives: &Drives<'_>, then:
         then.with(Case::<Segments>::parse_with(text, file, drives)?)
     } else if has(Log::SETS) {
         then.with(Case::<Log>::parse_with(text, file, drives)?)
+    } else if has(Cache::SETS) {
+        then.with(Case::<Cache>::parse_with(text, file, drives)?)
     } else if has(Tags::SETS) {
         then.with(Case::<Tags>::parse_with(text, file, drives)?)
     } else {
-        let known = [Tags::SETS, Segments::SETS, Log::SETS].concat().join(", ");
+        let known = [Tags::SETS, Segments::SETS, Log::SETS, Cache::SETS].concat().join(", ");
         let found = set.unwrap_or_default();
         return Err(ScriptError(format!("{file}: torture.command_set: found \"{found}\", expected one of {known}")));
     })

@@ -1,5 +1,6 @@
 //! Every command set: a file each, and a line in [`COMMAND_SETS`].
 
+pub mod cache;
 pub mod segments;
 pub mod shrd;
 pub mod tags;
@@ -8,7 +9,8 @@ pub mod zoned;
 use crate::command_set::CommandSet;
 
 /// Every set beyond block I/O.
-pub static COMMAND_SETS: &[&CommandSet] = &[&tags::TAGS, &shrd::SHRD, &segments::SEGMENTS, &zoned::ZONED];
+pub static COMMAND_SETS: &[&CommandSet] =
+    &[&tags::TAGS, &shrd::SHRD, &segments::SEGMENTS, &zoned::ZONED, &cache::CACHE];
 
 /// The set of this name.
 pub fn named(name: &str) -> Option<&'static CommandSet> {

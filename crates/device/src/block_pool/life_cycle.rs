@@ -97,6 +97,7 @@ impl BlockPool {
     pub(crate) fn await_erase(&mut self, block: u32) {
         assert_eq!(self.states[block as usize], BlockState::Collecting, "block {block} was being emptied");
         assert_eq!(self.valid[block as usize], NOT_CLOSED, "block {block} to be erased holds nothing valid");
+        assert_eq!(self.loose[block as usize], 0, "block {block} to be erased holds nothing current");
         self.state_changes += 1;
         self.states[block as usize] = BlockState::Erasing;
         let group = self.group_of(block);

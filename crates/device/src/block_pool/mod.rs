@@ -49,6 +49,9 @@ pub(crate) struct BlockPool {
     states: Vec<BlockState>,
     /// Valid units of each block, with `NOT_CLOSED` on top where the block cannot be a victim.
     valid: Vec<u32>,
+    /// Units of each block that are current and that collection need not move.
+    loose: Vec<u32>,
+    loose_units: u64,
     pins: Vec<u32>,
     /// Pages given out when a block became full.
     issued: Vec<u32>,
@@ -96,6 +99,8 @@ impl BlockPool {
             by_per_group: Divider::new(per_group),
             states: vec![BlockState::Free; count],
             valid: vec![NOT_CLOSED; count],
+            loose: vec![0; count],
+            loose_units: 0,
             pins: vec![0; count],
             issued: vec![0; count],
             closed_order: vec![0; count],
@@ -133,7 +138,7 @@ impl BlockPool {
     /// Bytes that [`BlockPool::new`] takes, with a list for each superblock and as many of them as there are blocks: the
     /// lists, a place in a free list, which may have twice as many, and the table of members.
     pub(crate) fn simulator_bytes(geometry: &Geometry) -> u64 {
-        let lists = size_of::<BlockState>() + 3 * size_of::<u32>() + size_of::<u64>() + 2 * size_of::<bool>();
+        let lists = size_of::<BlockState>() + 4 * size_of::<u32>() + size_of::<u64>() + 2 * size_of::<bool>();
         let free = 2 * size_of::<Reverse<(u32, u32)>>();
         let members = 2 * size_of::<u32>();
         u64::from(geometry.blocks()) * (lists + free + members) as u64
@@ -215,6 +220,8 @@ impl BlockPool {
     /// Forgets all valid counts and pins, before recovery counts anew.
     pub(crate) fn forget(&mut self) {
         self.valid.fill(NOT_CLOSED);
+        self.loose.fill(0);
+        self.loose_units = 0;
         self.pins.fill(0);
         self.erasing.fill(0);
         self.retiring.fill(false);

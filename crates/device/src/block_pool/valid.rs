@@ -32,6 +32,30 @@ impl BlockPool {
         self.state_changes += u64::from(self.valid(block) == 0);
     }
 
+    /// Units of a block that are current and that collection need not move.
+    pub(crate) fn loose(&self, block: u32) -> u32 {
+        self.loose[block as usize]
+    }
+
+    /// Whether any block has such units.
+    pub(crate) const fn has_loose(&self) -> bool {
+        self.loose_units > 0
+    }
+
+    /// One more unit that is current and need not be moved.
+    pub(crate) fn add_loose(&mut self, block: BlockId) {
+        self.loose_units += 1;
+        self.loose[self.superblocks.of(block) as usize] += 1;
+    }
+
+    /// One unit less that is current and need not be moved.
+    pub(crate) fn drop_loose(&mut self, block: BlockId) {
+        let loose = &mut self.loose[self.superblocks.of(block) as usize];
+        assert!(*loose > 0, "block {block} has a unit to lose that need not be moved");
+        *loose -= 1;
+        self.loose_units -= 1;
+    }
+
     /// `count` valid units go from one block to another.
     #[inline]
     pub(crate) fn move_valid(&mut self, from: u32, to: u32, count: u32) {

@@ -69,6 +69,25 @@ impl PoolView<'_> {
 }
 
 impl BlockPool {
+    /// What a victim policy may look at where some units are current and need not be moved: `counts` has room for valid units of
+    /// both kinds. Returns `None` where there are none of them.
+    pub(crate) fn view_with_loose<'a>(
+        &'a self,
+        group: u32,
+        units_per_block: u32,
+        counts: &'a mut Vec<u32>,
+    ) -> Option<PoolView<'a>> {
+        let first = (group * self.per_group) as usize;
+        let range = first..first + self.per_group as usize;
+        if !self.has_loose() {
+            return None;
+        }
+        counts.clear();
+        counts.extend(self.valid[range.clone()].iter().zip(&self.loose[range]).map(|(valid, loose)| valid + loose));
+        let view = self.view(group, units_per_block);
+        Some(PoolView { valid: counts, ..view })
+    }
+
     /// What a victim policy may look at.
     pub(crate) fn view(&self, group: u32, units_per_block: u32) -> PoolView<'_> {
         debug_assert!(group < self.groups(), "a policy looks at group {group} of {}", self.groups());

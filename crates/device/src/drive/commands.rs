@@ -26,6 +26,8 @@ pub(super) struct SetCommandState {
     answer: Answer,
     /// The design has carried out its part; what is left is block I/O on the range.
     carried_out: bool,
+    /// What it writes goes to flash and not to the write buffer.
+    beside_buffer: bool,
     /// As the host sent them.
     sectors: u64,
     /// What is to be done, of an action that the set's rules took.
@@ -141,6 +143,7 @@ impl Drive {
             words: payload.words.to_vec(),
             answer: Answer::default(),
             carried_out: false,
+            beside_buffer: false,
             sectors: request.sectors,
             effect: None,
         };
@@ -211,7 +214,8 @@ impl Drive {
         }
         if !set_state.carried_out {
             let waiter = Waiter::Command(command);
-            let asked = SetCommand { opcode: request.opcode, request, words: &set_state.words, waiter };
+            let (buffered, read_only, words) = (&[][..], self.failures.read_only, &set_state.words[..]);
+            let asked = SetCommand { opcode: request.opcode, request, words, buffered, read_only, waiter };
             let outcome = match self.execute(asked) {
                 // A drive that became read-only has no more space later: what the command needs does not come.
                 Err(Stall::NoSpace) if self.failures.read_only => {
@@ -223,6 +227,7 @@ impl Drive {
             set_state.answer.words = outcome.words;
             set_state.answer.bytes = outcome.bytes;
             set_state.carried_out = !seeded(Bug::ExecutedTwice);
+            set_state.beside_buffer = outcome.beside_buffer;
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;
@@ -236,6 +241,7 @@ impl Drive {
         }
         match request.op {
             Op::Read => self.read(command)?,
+            Op::Write if set_state.beside_buffer => self.write_to_flash(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
         }
@@ -287,12 +293,13 @@ impl Drive {
 
     /// The design executes a command, after what it needs on flash has left the write buffer.
     fn execute(&mut self, asked: SetCommand<'_>) -> Result<Outcome, Stall> {
-        // A drive that takes no more writes keeps what it has in the buffer, which is newer than what is on flash.
-        if !self.failures.read_only && self.stage.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
-            self.empty_buffer_for(&asked)?;
+        if self.stage.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
+            let buffered = self.buffered_of(asked.request);
+            self.empty_buffer_for(&SetCommand { buffered: &buffered, ..asked })?;
         }
+        let buffered = self.buffered_of(asked.request);
         loop {
-            let asked = SetCommand { ..asked };
+            let asked = SetCommand { buffered: &buffered, ..asked };
             let commands = set_commands(&mut self.beside, &mut *self.ftl).expect("a design with a set has commands");
             match commands.execute(&mut self.media, asked) {
                 Ok(outcome) if outcome.saves_trims => return self.save_trims_for(outcome),
@@ -304,6 +311,17 @@ impl Drive {
                 Err(why) => return Err(why.into()),
             }
         }
+    }
+
+    /// Units of a command's range with data of the host in the write buffer.
+    fn buffered_of(&self, request: &Request) -> Vec<Lpn> {
+        let spec = self.host.set.and_then(|set| set.command(request.opcode));
+        let is_logical = spec.is_some_and(|spec| spec.address == AddressSpace::Logical) && request.sectors > 0;
+        let Some(buffer) = self.stage.buffer.as_ref().filter(|_| is_logical) else { return Vec::new() };
+        let end = request.end().div_ceil(self.sectors_per_unit);
+        let units = Lpn::each(Lpn((request.sector / self.sectors_per_unit) as u32)..Lpn(end as u32));
+        let is_dirty = |lpn: &Lpn| buffer.find(*lpn).is_some_and(|slot| buffer.entry(slot).dirty() != 0);
+        units.filter(is_dirty).collect()
     }
 
     /// Starts the records of all trims for a command that asks for them, and answers how many programs these are.
@@ -320,7 +338,12 @@ impl Drive {
     fn empty_buffer_for(&mut self, asked: &SetCommand<'_>) -> Result<(), Stall> {
         let Some(commands) = set_commands(&mut self.beside, &mut *self.ftl) else { return Ok(()) };
         for lpn in commands.leaves_buffer(&self.media, asked) {
-            let Some(slot) = self.stage.buffer.as_ref().and_then(|buffer| buffer.find(lpn)) else { continue };
+            let Some(buffer) = &self.stage.buffer else { return Ok(()) };
+            let Some(slot) = buffer.find(lpn) else { continue };
+            // A drive that takes no more writes keeps what it has in the buffer, which is newer than what is on flash.
+            if self.failures.read_only && buffer.entry(slot).dirty() != 0 {
+                continue;
+            }
             self.evict(&[slot], None)?;
         }
         Ok(())

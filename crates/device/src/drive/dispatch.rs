@@ -293,6 +293,12 @@ impl Drive {
         if self.stage.buffer.is_some() {
             return self.write_buffered(command);
         }
+        self.write_to_flash(command)
+    }
+
+    /// Writes what a command brings to flash, page by page.
+    #[inline]
+    pub(super) fn write_to_flash(&mut self, command: u32) -> Result<(), Stall> {
         let request = self.commands[command].request;
         if request.sectors == 0 {
             return Ok(());

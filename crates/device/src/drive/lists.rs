@@ -26,7 +26,12 @@ impl Drive {
                 let end = Lpn(request.end().div_ceil(self.sectors_per_unit) as u32);
                 // Of a unit that was trimmed since, and whose program failed, the record of that trim is all there is.
                 let is_trimmed = |lpn| self.ftl.find(lpn) == Found::Unmapped;
-                if Lpn::each(first..end).any(is_trimmed) { Promised::Everything } else { Promised::Units(first, end) }
+                // Nor are owners with marks of a design's own those of a range.
+                if !request.opcode.is_block() || Lpn::each(first..end).any(is_trimmed) {
+                    Promised::Everything
+                } else {
+                    Promised::Units(first, end)
+                }
             }
             _ => return false,
         };

@@ -84,7 +84,12 @@ impl Drive {
                 }
             } else {
                 let missing = (mask & !held).count_ones();
-                match self.ftl.find(lpn) {
+                let found = self.ftl.find(lpn);
+                if self.media.processor.is_some() {
+                    let owed = self.ftl.take_owed_probes();
+                    self.media.look_up(owed);
+                }
+                match found {
                     Found::Unmapped => self.counters.unmapped_sectors_read += u64::from(missing),
                     Found::Versions => {
                         self.counters.buffer.read_misses += u64::from(self.stage.buffer.is_some());

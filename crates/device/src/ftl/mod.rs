@@ -21,6 +21,7 @@ mod oob_recovery;
 pub(crate) mod page;
 mod page_mapping;
 mod shrd;
+mod ssc;
 mod tagged;
 mod trims;
 mod whole_pages;
@@ -135,6 +136,11 @@ pub(crate) struct SetCommand<'a> {
     pub(crate) opcode: Opcode,
     pub(crate) request: &'a Request,
     pub(crate) words: &'a [u64],
+    /// Units of its range with data of the host in the write buffer, which [`Commands::leaves_buffer`] let stay there or which cannot
+    /// leave.
+    pub(crate) buffered: &'a [Lpn],
+    /// The drive takes no more writes: what would have to be durable some day is refused.
+    pub(crate) read_only: bool,
     /// As whom it asks for map pages.
     pub(crate) waiter: Waiter,
 }
@@ -170,6 +176,8 @@ pub(crate) struct Outcome {
     pub(crate) block_io: bool,
     /// What is written is on flash when the command completes.
     pub(crate) write_through: bool,
+    /// What is written goes to flash and not to the write buffer, which has nothing of the range.
+    pub(crate) beside_buffer: bool,
 }
 
 impl Outcome {
@@ -183,6 +191,7 @@ impl Outcome {
             awaits_records: false,
             block_io: false,
             write_through: false,
+            beside_buffer: false,
         }
     }
 }
@@ -225,6 +234,16 @@ pub(crate) trait Ftl: Send {
 
     /// Where a unit is.
     fn find(&self, lpn: Lpn) -> Found;
+
+    /// The unit that an owner in an OOB area or a list stands for, without marks of the design's own.
+    fn owner(&self, owner: Lpn) -> Lpn {
+        owner
+    }
+
+    /// Map entries beyond the first that looks for units took since the last call: the processor works on them, too.
+    fn take_owed_probes(&mut self) -> u32 {
+        0
+    }
 
     /// Unmaps whole units `first..end`; returns how many held data.
     fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64;
@@ -460,4 +479,5 @@ pub(crate) const DESIGNS: &[Design] = &[
     aftl::DESIGN,
     aftl::ZONED,
     one_table::DESIGN,
+    ssc::DESIGN,
 ];

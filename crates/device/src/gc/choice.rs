@@ -28,6 +28,10 @@
 //! Where a block cannot be won (a plane full of valid data beside others, background collection that wants more than
 //! there is), a full victim is not moved: collection waits until something becomes invalid.
 //!
+//! **Units that need not be moved.** A design may drop some of what is current. Such units are not among the valid ones here. A policy
+//! sees them as valid all the same, if the design tells the pool of them (`BlockPool::add_loose`): where it names a block that gives nothing back, the one that costs least
+//! goes first, for policies that go by valid units do not see what a block costs.
+//!
 //! **Lists of owners.** Where something waits for space, an emptied block may need an early list of the frontier that its units went
 //! to: a page. So `B` is then the pages of a block without its last list, a victim that needs `B - 1` pages counts as
 //! valid from end to end, and `check_frontier_space` leaves a page more to gain in each block. A job that takes all of the
@@ -62,7 +66,10 @@ pub(super) struct Pick {
 /// # Panics
 /// The policy named a block that is no victim.
 pub(super) fn ask(policy: &mut dyn VictimPolicy, media: &mut Media, group: u32) -> Option<u32> {
-    let view = media.pool.view(group, media.data_units_per_superblock());
+    let mut counts = Vec::new();
+    let units = media.data_units_per_superblock();
+    let view = media.pool.view_with_loose(group, units, &mut counts);
+    let view = view.unwrap_or_else(|| media.pool.view(group, units));
     let named = policy.choose(&view, &mut media.rng)?;
     let (blocks, first) = (view.blocks(), group * media.pool.per_group);
     let name = policy.name();
@@ -98,7 +105,11 @@ pub(super) fn pick(media: &Media, group: u32, named: u32, full_in_a_row: u32, ur
     let first = group * media.pool.per_group;
     let pages = media.data_pages_per_superblock();
     let patience = 2 * media.pool.per_group;
-    let block = if full_in_a_row < patience && has_room_for(media, group, pages_needed(media, named)) {
+    let gives = pages_needed(media, named) + media.list_pages() < pages;
+    let block = if full_in_a_row < patience
+        && has_room_for(media, group, pages_needed(media, named))
+        && (gives || !media.pool.has_loose())
+    {
         // Where the room would not be there after a power cut, what the last victims held is programmed first, unless that waits for
         // collection.
         if !urgent && !has_room_after_a_cut(media, group, pages_needed(media, named)) {

@@ -32,6 +32,7 @@ mod placement;
 mod scheduling;
 mod segments;
 mod shrd;
+mod ssc;
 mod summaries;
 mod superblocks;
 mod theory;

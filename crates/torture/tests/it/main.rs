@@ -1,5 +1,6 @@
 //! Campaigns: what they survive, and which bugs they find.
 
+mod cache;
 mod cached_map;
 mod campaign;
 mod command_sets;

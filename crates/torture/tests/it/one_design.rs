@@ -44,3 +44,9 @@ fn log_blocks_of_one_survive_power_cuts_and_faults() {
 fn log_blocks_of_all_survive_power_cuts_and_faults() {
     survives("fast");
 }
+
+/// A hash table, and a log of what lists of owners do not tell.
+#[test]
+fn caches_survive_power_cuts_and_faults() {
+    survives("ssc");
+}

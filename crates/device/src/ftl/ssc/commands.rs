@@ -1,0 +1,170 @@
+//! The set `cache`, as its commands arrive.
+
+use std::ops::Range;
+
+use ssdlab_base::command_sets::cache::{
+    BlockBits, CLEAN, EVICT, EXISTS, IDLE, MOST_BLOCKS, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, TOO_LONG, WRITE_CLEAN,
+    WRITE_DIRTY,
+};
+use ssdlab_base::{Refusal, SECTOR_BYTES};
+use ssdlab_flash::Lpn;
+
+use super::Ssc;
+use crate::Status;
+use crate::ftl::{CannotYet, Commands, Ftl, Outcome, SetCommand, TrimTarget};
+use crate::media::Media;
+use crate::waiter::Waiter;
+
+/// The blocks that a command touches.
+fn touched(media: &Media, command: &SetCommand<'_>) -> Range<Lpn> {
+    let per_unit = u64::from(media.unit_bytes) / SECTOR_BYTES;
+    let request = command.request;
+    if request.sectors == 0 {
+        return Lpn(0)..Lpn(0);
+    }
+    Lpn((request.sector / per_unit) as u32)..Lpn(request.end().div_ceil(per_unit) as u32)
+}
+
+/// The blocks of a command, which covers them from end to end.
+fn whole(media: &Media, command: &SetCommand<'_>) -> Result<Range<Lpn>, Refusal> {
+    let per_unit = u64::from(media.unit_bytes) / SECTOR_BYTES;
+    let request = command.request;
+    let is_whole = request.sector.is_multiple_of(per_unit) && request.end().is_multiple_of(per_unit);
+    if is_whole { Ok(touched(media, command)) } else { Err(PART_OF_A_BLOCK) }
+}
+
+/// Refuses a range of more blocks than an answer has bits for.
+fn fits(blocks: &Range<Lpn>) -> Result<(), Refusal> {
+    if blocks.end - blocks.start <= MOST_BLOCKS { Ok(()) } else { Err(TOO_LONG) }
+}
+
+impl Commands for Ssc {
+    fn leaves_buffer(&self, media: &Media, command: &SetCommand<'_>) -> Vec<Lpn> {
+        match command.opcode {
+            WRITE_CLEAN | EVICT | CLEAN => Lpn::each(touched(media, command)).collect(),
+            // What was dropped is not there, even if the buffer kept what was read of it.
+            READ => {
+                let is_dropped = |lpn: &Lpn| self.table.get(*lpn).is_none() && !command.buffered.contains(lpn);
+                Lpn::each(touched(media, command)).filter(is_dropped).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn execute(&mut self, media: &mut Media, command: SetCommand<'_>) -> Result<Outcome, CannotYet> {
+        let refused = |refusal: Refusal| Ok(Outcome::new(Status::Refused(refusal)));
+        let outcome = match command.opcode {
+            WRITE_DIRTY | WRITE_CLEAN => self.written(media, &command),
+            READ => self.read(media, &command),
+            EXISTS => self.exists(media, &command),
+            EVICT | CLEAN if command.read_only => Ok(Outcome::new(Status::ReadOnly)),
+            EVICT | CLEAN => match whole(media, &command) {
+                Ok(blocks) => return self.change(media, &command, blocks),
+                Err(refusal) => Err(refusal),
+            },
+            STANDBY | IDLE => Ok(Outcome { saves_trims: true, awaits_records: true, ..Outcome::new(Status::Success) }),
+            other => unreachable!("{other:?} is no command of the set"),
+        };
+        outcome.or_else(refused)
+    }
+}
+
+impl Ssc {
+    /// Whether a write of so many units is one of clean blocks.
+    pub(super) fn writes_clean(&mut self, owner: Waiter, units: u32) -> bool {
+        let Waiter::Command(command) = owner else { return false };
+        let Some(left) = self.clean_writes.get_mut(&command) else { return false };
+        assert!(*left >= units, "command {command} writes {units} clean blocks, and has {left} left");
+        *left -= units;
+        if *left == 0 {
+            self.clean_writes.remove(&command);
+        }
+        self.counters.written_clean += u64::from(units);
+        true
+    }
+
+    fn written(&mut self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
+        let blocks = whole(media, command)?;
+        let clean = command.opcode == WRITE_CLEAN;
+        if !self.is_loose(clean) && !self.has_room_for(blocks.clone()) {
+            return Err(NO_ROOM);
+        }
+        if clean && blocks.start < blocks.end {
+            let Waiter::Command(number) = command.waiter else { unreachable!("a command waits for itself") };
+            let before = self.clean_writes.insert(number, blocks.end - blocks.start);
+            assert_eq!(before, None, "command {number} writes clean blocks twice");
+        }
+        Ok(Outcome { block_io: true, beside_buffer: clean, ..Outcome::new(Status::Success) })
+    }
+
+    /// Whether blocks that collection has to keep find a place beside those that there are.
+    fn has_room_for(&self, blocks: Range<Lpn>) -> bool {
+        let kept = self.kept_units - self.log.in_use().count() as u64;
+        let room = u64::from(self.user_units).saturating_sub(kept);
+        if u64::from(blocks.end - blocks.start) <= room {
+            return true;
+        }
+        let is_kept = |lpn: Lpn| self.table.get(lpn).is_some_and(|present| !self.is_loose(present.clean));
+        Lpn::each(blocks).filter(|lpn| !is_kept(*lpn)).count() as u64 <= room
+    }
+
+    fn read(&self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
+        let blocks = touched(media, command);
+        fits(&blocks)?;
+        let missing: Vec<bool> =
+            Lpn::each(blocks).map(|lpn| self.table.get(lpn).is_none() && !command.buffered.contains(&lpn)).collect();
+        let block_io = !missing.iter().all(|missing| *missing);
+        if !missing.contains(&true) {
+            return Ok(Outcome { block_io, ..Outcome::new(Status::Success) });
+        }
+        Ok(Outcome { words: BlockBits(missing).words(), block_io, ..Outcome::new(Status::Absent) })
+    }
+
+    fn exists(&self, media: &mut Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
+        let blocks = touched(media, command);
+        fits(&blocks)?;
+        media.look_up(blocks.end - blocks.start);
+        let in_map = |lpn: Lpn| self.look_up(lpn).is_some_and(|present| !present.clean);
+        let is_dirty = |lpn: Lpn| command.buffered.contains(&lpn) || in_map(lpn);
+        let dirty = BlockBits(Lpn::each(blocks).map(is_dirty).collect());
+        Ok(Outcome { bytes: dirty.bytes(), ..Outcome::new(Status::Success) })
+    }
+
+    /// Evicts or cleans blocks, as far as the log has room for that.
+    fn change(
+        &mut self,
+        media: &mut Media,
+        command: &SetCommand<'_>,
+        blocks: Range<Lpn>,
+    ) -> Result<Outcome, CannotYet> {
+        self.settle_erased(media);
+        for lpn in Lpn::each(blocks) {
+            if self.log.in_sram.len() >= self.log.per_unit() {
+                self.save_trims(media, TrimTarget::Host, Waiter::None)?;
+            }
+            media.look_up(1);
+            if command.opcode == EVICT {
+                self.evict(media, lpn);
+            } else {
+                self.clean(media, lpn);
+            }
+        }
+        let owed = self.owed.take();
+        media.look_up(owed);
+        Ok(Outcome::new(Status::Success))
+    }
+
+    /// The disk has the data of a block: if the block is there and dirty it becomes clean.
+    fn clean(&mut self, media: &mut Media, lpn: Lpn) {
+        let Some(present) = self.look_up(lpn).filter(|present| !present.clean) else { return };
+        self.table.set_clean(lpn);
+        let place = media.place_of(present.unit);
+        // After a power cut it is clean, or absent if this copy is lost: never an older one.
+        self.log.note(lpn.0, Some(media.flash.oob.sequence(place.block, place.page)), true);
+        if self.is_loose(true) {
+            self.invalidate(media, present.unit, false);
+            self.set_valid(media, present.unit, true);
+        }
+        self.counters.cleaned += 1;
+    }
+}

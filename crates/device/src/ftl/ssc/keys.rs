@@ -1,0 +1,136 @@
+//! The keys of `[ftl]` that the cache reads, and the drives that it takes.
+
+use rand::RngExt;
+use ssdlab_base::Rng;
+
+use super::CLEAN;
+use super::log::Log;
+use crate::description::{Default, Key, Kind, Words, words};
+use crate::{DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
+
+/// The table.
+pub(super) const KEYS: &[Key] = &[CHECKPOINT, SILENT_EVICTION, VICTIMS_BY];
+
+const CHECKPOINT: Key = Key::new(
+    "map_checkpoint",
+    Kind::Word(words::<Checkpoint>),
+    Default::word("log"),
+    "What a flush writes of the map (Getting Real, section 3.3.2): all of it, what changed, or the log of changes alone. Only `log` is \
+     built: after a power cut, the map comes from owners and log.",
+);
+
+const SILENT_EVICTION: Key = Key::new(
+    "silent_eviction",
+    Kind::Boolean,
+    Default::ON,
+    "Whether collection drops the clean blocks of a victim (Getting Real, section 3.3.2). With `false` it moves them, as any other FTL would.",
+);
+
+const VICTIMS_BY: Key = Key::new(
+    "victims_by",
+    Kind::Word(words::<VictimsBy>),
+    Default::word("valid"),
+    "What victim policies take for a block's valid units: clean and dirty ones (Getting Real, section 3.3.2), or dirty ones alone.",
+);
+
+/// What a flush writes of the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checkpoint {
+    Full,
+    Changed,
+    Log,
+}
+
+impl Words for Checkpoint {
+    const WORDS: &'static [(&'static str, Checkpoint)] =
+        &[("full", Checkpoint::Full), ("changed", Checkpoint::Changed), ("log", Checkpoint::Log)];
+}
+
+/// What victim policies count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VictimsBy {
+    Valid,
+    Dirty,
+}
+
+impl Words for VictimsBy {
+    const WORDS: &'static [(&'static str, VictimsBy)] = &[("valid", VictimsBy::Valid), ("dirty", VictimsBy::Dirty)];
+}
+
+/// Whether collection drops clean blocks.
+pub(super) fn silent_eviction(config: &DriveConfig) -> bool {
+    config.ftl.own.flag(&SILENT_EVICTION, &config.flash.geometry)
+}
+
+/// Whether victim policies count clean units as well.
+pub(super) fn counts_clean(config: &DriveConfig) -> bool {
+    config.ftl.own.choice::<VictimsBy>(&VICTIMS_BY, &config.flash.geometry) == VictimsBy::Valid
+}
+
+/// Units on flash.
+pub(super) fn units_on_flash(config: &DriveConfig) -> u64 {
+    let geometry = &config.flash.geometry;
+    geometry.pages() * u64::from(geometry.page_bytes / config.ftl.mapping_unit)
+}
+
+/// Refuses what cannot work, with the numbers.
+pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
+    let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
+    let checkpoint = config.ftl.own.choice::<Checkpoint>(&CHECKPOINT, &config.flash.geometry);
+    if checkpoint != Checkpoint::Log {
+        let found = crate::description::word(checkpoint);
+        let reason =
+            format!("found \"{found}\", expected \"log\": the design 'ssc' writes no checkpoints of its map yet");
+        return refuse("ftl.map_checkpoint", reason);
+    }
+    if config.ftl.superblock != Superblock::None {
+        let found = config.ftl.superblock.word();
+        let reason = format!(
+            "found \"{found}\", expected \"none\": the design 'ssc' drops and moves the units of single blocks"
+        );
+        return refuse("ftl.superblock", reason);
+    }
+    if config.gc.pacing != Pacing::Off {
+        let found = crate::description::word(config.gc.pacing);
+        let reason = format!(
+            "found \"{found}\", expected \"off\": paced collection counts on what a victim gives back, and a clean block costs nothing"
+        );
+        return refuse("gc.pacing", reason);
+    }
+    if config.gc.free_blocks < 3 {
+        let found = config.gc.free_blocks;
+        let reason = format!(
+            "found {found}, expected at least 3: notes on dropped blocks go to the reserve before a victim is erased"
+        );
+        return refuse("gc.free_blocks", reason);
+    }
+    let log_units = Log::units_for(units_on_flash(config), config.ftl.mapping_unit);
+    let addresses = u64::from(config.user_units()) + u64::from(log_units);
+    if addresses >= u64::from(CLEAN) - 2 {
+        let reason = format!(
+            "{} units of the user and {log_units} of the log: the design 'ssc' numbers fewer than {} (ftl.mapping_unit)",
+            config.user_units(),
+            CLEAN - 2
+        );
+        return refuse("capacity.user", reason);
+    }
+    Ok(())
+}
+
+/// Makes a drawn drive one that [`check`] accepts, all but its capacity.
+pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
+    config.ftl.superblock = Superblock::None;
+    config.ftl.parity = Parity::None;
+    config.gc.pacing = Pacing::Off;
+    config.gc.free_blocks = config.gc.free_blocks.max(3);
+    config.flash.geometry.blocks_per_plane += 2;
+    let by = ["valid", "dirty"][rng.random_range(0..2)];
+    config.ftl.own = Settings::default().with("victims_by", by).with("silent_eviction", rng.random_bool(0.8));
+}
+
+/// Makes a drive of a handful of pages one that [`check`] accepts.
+pub(super) fn handful(config: &mut DriveConfig, other: bool) {
+    config.gc.free_blocks = 3;
+    config.flash.geometry.blocks_per_plane += 4;
+    config.ftl.own.set("victims_by", if other { "dirty" } else { "valid" });
+}

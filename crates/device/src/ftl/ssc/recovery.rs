@@ -1,0 +1,274 @@
+//! The map after a power cut, from owners and notes; and the one of a snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use ssdlab_base::damaged;
+use ssdlab_flash::{BlockId, Lpn, NONE, UnitId};
+
+use super::log::{Fact, IN_SRAM, Note, Remembered};
+use super::{CLEAN, Ssc, is_owned, unmarked};
+use crate::ftl::MAX_UNITS;
+use crate::media::{Media, Place};
+use crate::recovery_reads::RecoveryReads;
+use crate::seeded::{Bug, seeded};
+
+/// Numbers of programs that may have been given to pages which recovery does not see.
+const UNSEEN: u64 = 1 << 20;
+
+/// The log unit in which a note was found, and whether it is the newest of its number.
+type Found = (Note, u32, UnitId, bool);
+
+fn sequence_of(media: &Media, unit: UnitId) -> u64 {
+    let place = media.place_of(unit);
+    media.flash.oob.sequence(place.block, place.page)
+}
+
+impl Ssc {
+    pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
+        self.table.clear();
+        self.log.clear();
+        self.valid.as_mut_slice().fill(0);
+        (self.kept_units, self.loose_units) = (0, 0);
+        assert!(self.emptied.is_empty(), "recovery begins with blocks that wait for their erase");
+        assert!(self.clean_writes.is_empty(), "recovery begins with commands in the drive");
+        let pages = if media.lists_owners() {
+            media.read_lists(reads);
+            media.listed_pages().collect()
+        } else {
+            readable_pages(media, reads)
+        };
+        let log_units = self.find_copies(media, &pages);
+        let notes = self.read_notes(media, reads, &log_units);
+        self.decide(media, &notes);
+        self.forget_told_units(media);
+        self.count_found(media);
+    }
+
+    /// Finds the newest copy of each block and of each log unit; returns all copies of log units that there are.
+    fn find_copies(&mut self, media: &Media, pages: &[Place]) -> Vec<(u32, UnitId)> {
+        let mut log_units = Vec::new();
+        let all = self.log.units.len() as u32;
+        for place in pages {
+            let first = media.unit_at(*place);
+            for unit in UnitId::each(first..first + self.units_per_page) {
+                let owner = media.flash.oob.lpn(unit);
+                if !is_owned(owner) {
+                    continue;
+                }
+                let lpn = unmarked(owner);
+                if let Some(number) = self.log_number(lpn) {
+                    assert!(number < all, "unit {unit} is log unit {number} of {all}");
+                    log_units.push((number, unit));
+                    continue;
+                }
+                let newest = self.table.get(lpn).map_or(0, |present| sequence_of(media, present.unit));
+                if sequence_of(media, unit) >= newest {
+                    self.table.set(lpn, unit, owner.0 & CLEAN != 0);
+                }
+                self.table.add_copy(lpn);
+            }
+        }
+        log_units
+    }
+
+    /// Reads log units; the newest of each number is in use.
+    fn read_notes(&mut self, media: &Media, reads: &mut RecoveryReads, all: &[(u32, UnitId)]) -> Vec<Found> {
+        let mut newest: BTreeMap<u32, UnitId> = BTreeMap::new();
+        for (number, unit) in all {
+            let known = newest.entry(*number).or_insert(*unit);
+            if sequence_of(media, *unit) > sequence_of(media, *known) {
+                *known = *unit;
+            }
+        }
+        let mut found = Vec::new();
+        for (number, unit) in all {
+            reads.page(media.place_of(*unit));
+            let notes = self.notes_in(media, *unit).unwrap_or_default();
+            let in_use = newest[number] == *unit;
+            if in_use {
+                self.log.begin(*number, *unit, notes.iter().map(|note| note.lpn).collect());
+            }
+            found.extend(notes.into_iter().map(|note| (note, *number, *unit, in_use)));
+        }
+        found
+    }
+
+    /// The notes in a log unit.
+    fn notes_in(&self, media: &Media, unit: UnitId) -> Option<Vec<Note>> {
+        let notes = media.flash.oob.record(unit).and_then(Note::decode)?;
+        (notes.len() <= self.log.per_unit()).then_some(notes)
+    }
+
+    /// Decides which blocks are absent and which are clean.
+    fn decide(&mut self, media: &Media, notes: &[Found]) {
+        let mut last: BTreeMap<u32, Found> = BTreeMap::new();
+        for found in notes {
+            let rank = |(note, _, unit, in_use): &Found| (note.floor, note.clean, *in_use, sequence_of(media, *unit));
+            let known = last.entry(found.0.lpn).or_insert(*found);
+            if rank(found) > rank(known) {
+                *known = *found;
+            }
+        }
+        for (lpn, (note, number, unit, in_use)) in last {
+            let Some(slot) = self.table.slot(Lpn(lpn)) else { continue };
+            assert_ne!(slot.unit, UnitId::NONE, "block {lpn} has copies, and none of them is the newest");
+            let sequence = sequence_of(media, slot.unit);
+            let home = if in_use { number } else { IN_SRAM };
+            let fact = if sequence < note.floor {
+                self.table.forget(Lpn(lpn));
+                Fact { home, floor: None, clean: false }
+            } else if note.clean && sequence == note.floor && !seeded(Bug::TrimForgotten) {
+                self.table.set_clean(Lpn(lpn));
+                Fact { home, floor: Some(note.floor), clean: true }
+            } else {
+                continue;
+            };
+            if home == IN_SRAM {
+                self.stale_logs.push(media.block_of(unit));
+            }
+            self.log.decided(lpn, fact);
+        }
+    }
+
+    /// Log units without a note that is needed are not in use: one that was given up, and whose number is free since then, is found
+    /// like any other. One number is free in the end.
+    fn forget_told_units(&mut self, media: &Media) {
+        while let Some(number) = self.log.first_told() {
+            self.log.end(number);
+        }
+        if !self.log.all_in_use() {
+            return;
+        }
+        let number = self.log.to_empty().expect("all log units are in use");
+        self.stale_logs.push(media.block_of(self.log.units[number as usize].unit));
+        for lpn in self.log.units[number as usize].lpns.clone() {
+            if self.log.facts.get(&lpn).is_some_and(|fact| fact.home == number) {
+                self.log.back_to_sram(lpn);
+            }
+        }
+        self.log.end(number);
+    }
+
+    /// Counts what is current.
+    fn count_found(&mut self, media: &mut Media) {
+        assert_eq!((self.kept_units, self.loose_units), (0, 0), "what is current was counted before");
+        let current: Vec<(UnitId, bool)> = self
+            .table
+            .all()
+            .filter(|slot| slot.unit != UnitId::NONE)
+            .map(|slot| (slot.unit, self.is_loose(slot.clean)))
+            .chain(self.log.units.iter().filter(|unit| unit.unit != UnitId::NONE).map(|unit| (unit.unit, false)))
+            .collect();
+        for (unit, loose) in current {
+            let place = media.place_of(unit);
+            assert!(media.flash.is_written(place.block, place.page), "unit {unit} is current, and {place:?} is erased");
+            self.set_valid(media, unit, loose);
+        }
+    }
+
+    /// Counts what is current in a restored map, and refuses what would index outside a table or mislead recovery.
+    pub(super) fn accept(&mut self, media: &mut Media, units: &[UnitId], facts: &[Remembered]) -> io::Result<()> {
+        self.allocator.accept()?;
+        if !self.table.recount() {
+            return Err(damaged("probing does not find a block of the map"));
+        }
+        let all = media.flash.geometry().pages() * u64::from(self.units_per_page);
+        if units.len() != self.log.units.len() {
+            return Err(damaged("the log has another number of units"));
+        }
+        let in_use = (0..).zip(units.iter().copied()).filter(|(_, unit)| *unit != UnitId::NONE);
+        let in_use: Vec<(u32, UnitId)> = in_use.collect();
+        let mapped = self.table.all().filter(|slot| slot.unit != UnitId::NONE).map(|slot| (slot.lpn, slot.unit));
+        let log_units = in_use.iter().map(|(number, unit)| (Lpn(self.user_units + number), *unit));
+        let mut seen = BTreeSet::new();
+        for (lpn, unit) in mapped.chain(log_units) {
+            if u64::from(unit.0) >= all {
+                return Err(damaged("a map entry points behind the flash"));
+            }
+            let place = media.place_of(unit);
+            if !seen.insert(unit)
+                || !media.flash.is_written(place.block, place.page)
+                || media.pool.superblocks.of(place.block) == NONE
+                || unmarked(media.flash.oob.lpn(unit)) != lpn
+            {
+                return Err(damaged("a map entry points to a unit that was never written, or that another one has"));
+            }
+        }
+        let mut notes = BTreeSet::new();
+        for (number, unit) in in_use {
+            let Some(of_unit) = self.notes_in(media, unit) else {
+                return Err(damaged("a log unit has no notes"));
+            };
+            self.log.begin(number, unit, of_unit.iter().map(|note| note.lpn).collect());
+            notes.extend(of_unit.into_iter().map(|note| (note.lpn, number)));
+        }
+        self.accept_facts(media, facts, &notes)?;
+        self.recount_copies(media)?;
+        self.count_found(media);
+        Ok(())
+    }
+
+    /// Takes what a snapshot remembers of blocks.
+    fn accept_facts(&mut self, media: &Media, facts: &[Remembered], notes: &BTreeSet<(u32, u32)>) -> io::Result<()> {
+        for Remembered { lpn, home, floor, clean } in facts.iter().copied() {
+            let Some(slot) = self.table.slot(Lpn(lpn)) else {
+                return Err(damaged("a block is remembered that flash has no copy of"));
+            };
+            let is_told = home == IN_SRAM || notes.contains(&(lpn, home));
+            let has_floor = slot.unit == UnitId::NONE || floor.is_some();
+            if !is_told || !has_floor || floor > Some(media.sequence()) || self.log.facts.contains_key(&lpn) {
+                return Err(damaged("what is remembered of a block is in no log unit, or of a program to come"));
+            }
+            self.log.decided(lpn, Fact { home, floor, clean });
+        }
+        Ok(())
+    }
+
+    /// Copies are those that owners on flash name.
+    fn recount_copies(&mut self, media: &Media) -> io::Result<()> {
+        let mut counted: BTreeMap<Lpn, u32> = BTreeMap::new();
+        for block in (0..media.flash.geometry().blocks()).map(BlockId) {
+            if !media.flash.blocks.get(block).bad {
+                self.owners_in(media, block).into_iter().for_each(|lpn| *counted.entry(lpn).or_default() += 1);
+            }
+        }
+        let Some(gone) = self.table.set_copies(&counted) else {
+            return Err(damaged("the map lacks a block that flash has a copy of, or has one that flash lacks"));
+        };
+        gone.into_iter().for_each(|lpn| self.log.forget(lpn.0));
+        Ok(())
+    }
+}
+
+/// All pages that can be read, where OOB areas have the owners: each is looked at.
+fn readable_pages(media: &mut Media, reads: &mut RecoveryReads) -> Vec<Place> {
+    let mut newest = 0;
+    let mut pages = Vec::new();
+    for block in (0..media.flash.geometry().blocks()).map(BlockId) {
+        let state = *media.flash.blocks.get(block);
+        if state.torn {
+            continue;
+        }
+        for page in 0..state.programmed {
+            let place = Place { block, page };
+            reads.oob(place);
+            // Torn pages count here: numbers in a block must rise from its first page on.
+            newest = newest.max(media.flash.oob.sequence(block, page));
+            if state.bad {
+                continue;
+            }
+            if media.flash.blocks.readable(media.ppn_at(place)) || seeded(Bug::TornPageTrusted) {
+                pages.push(place);
+            } else {
+                // No owner can be read there.
+                let none = [Lpn::NONE; MAX_UNITS];
+                let sequence = media.flash.oob.sequence(block, page);
+                media.flash.oob.restore_page(block, page, &none[..media.units_per_page as usize], sequence);
+            }
+        }
+    }
+    assert!(newest < 1 << 62, "a page has number {newest}");
+    media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { UNSEEN });
+    pages
+}

@@ -1,0 +1,324 @@
+//! The map: a table of fixed size from addresses of the disk to units of flash, with closed hashing and linear probing (Getting
+//! Real, 3.3.2).
+//!
+//! The hash is of rotations and a modulo. A slot holds the address itself, so that a collision never returns another block's unit.
+//! A deleted slot is filled from behind (Knuth, *Sorting and Searching*, 6.4, algorithm R): silent eviction deletes as often as
+//! writes insert, and marks of deletion would lengthen every probe for good.
+//!
+//! An address keeps its slot as long as flash has a copy of it, current or not: as long as that is so, what took the block out of
+//! the cache must be remembered, or a power cut brings an old copy back. So there are never more slots in use than units on flash.
+
+use std::collections::BTreeMap;
+
+use ssdlab_base::saved;
+use ssdlab_flash::{Lpn, UnitId};
+
+/// Bytes of a slot in a real drive: the address with the dirty bit, and the unit (the issue of FlashTier's map, 3.3.2).
+pub(super) const SLOT_BYTES: u64 = 8;
+
+/// Bytes of the number of copies in a real drive.
+pub(super) const COPIES_BYTES: u64 = 4;
+
+/// A slot of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// The address; [`Lpn::NONE`] of a slot that is empty.
+    pub(super) lpn: Lpn,
+    /// Where the block is; [`UnitId::NONE`] where it is absent.
+    pub(super) unit: UnitId,
+    /// Copies on flash, current or not.
+    pub(super) copies: u32,
+    /// The disk has the same data.
+    pub(super) clean: bool,
+}
+
+const EMPTY: Slot = Slot { lpn: Lpn::NONE, unit: UnitId::NONE, copies: 0, clean: false };
+
+impl Default for Slot {
+    fn default() -> Slot {
+        EMPTY
+    }
+}
+
+/// A block that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Present {
+    pub(super) unit: UnitId,
+    pub(super) clean: bool,
+}
+
+/// The table.
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    used: u32,
+}
+
+saved!(Slot: lpn, unit, copies, clean);
+saved!(Table: slots[..]);
+
+impl Table {
+    /// Slots for so many units on flash: one in five stays empty.
+    pub(super) const fn slots_for(units: u64) -> u64 {
+        units + units / 4 + 1
+    }
+
+    pub(super) fn new(units: u64) -> Table {
+        Table { slots: vec![EMPTY; Table::slots_for(units) as usize], used: 0 }
+    }
+
+    /// Nothing is mapped.
+    pub(super) fn clear(&mut self) {
+        self.slots.fill(EMPTY);
+        self.used = 0;
+    }
+
+    /// Slots of the table.
+    pub(super) const fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Slots in use.
+    pub(super) const fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// The slot at which probing for an address begins.
+    fn home(&self, lpn: Lpn) -> usize {
+        let mixed = lpn.0 ^ lpn.0.rotate_left(11) ^ lpn.0.rotate_left(21);
+        mixed as usize % self.slots.len()
+    }
+
+    /// The slot of an address, or the empty one where it would go; and how many slots were looked at.
+    fn probe(&self, lpn: Lpn) -> (usize, u32) {
+        debug_assert_ne!(lpn, Lpn::NONE, "nothing is looked up");
+        let (mut at, mut probes) = (self.home(lpn), 1);
+        while self.slots[at].lpn != lpn && self.slots[at].lpn != Lpn::NONE {
+            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
+            probes += 1;
+        }
+        (at, probes)
+    }
+
+    /// The slot of an address that has one.
+    pub(super) fn slot(&self, lpn: Lpn) -> Option<&Slot> {
+        let (at, _) = self.probe(lpn);
+        Some(&self.slots[at]).filter(|slot| slot.lpn == lpn)
+    }
+
+    /// Where a block is, if it is there.
+    pub(super) fn get(&self, lpn: Lpn) -> Option<Present> {
+        let slot = self.slot(lpn).filter(|slot| slot.unit != UnitId::NONE)?;
+        Some(Present { unit: slot.unit, clean: slot.clean })
+    }
+
+    /// How many slots a look at an address takes.
+    pub(super) fn probes(&self, lpn: Lpn) -> u32 {
+        self.probe(lpn).1
+    }
+
+    /// The slot of an address, which gets one.
+    fn slot_mut(&mut self, lpn: Lpn) -> &mut Slot {
+        let (at, _) = self.probe(lpn);
+        if self.slots[at].lpn == Lpn::NONE {
+            self.used += 1;
+            assert!((self.used as usize) < self.slots.len(), "{} addresses take all slots of the table", self.used);
+            self.slots[at].lpn = lpn;
+        }
+        &mut self.slots[at]
+    }
+
+    /// A block is at a unit from now on; returns where it was.
+    pub(super) fn set(&mut self, lpn: Lpn, unit: UnitId, clean: bool) -> Option<Present> {
+        debug_assert_ne!(unit, UnitId::NONE, "block {lpn} goes nowhere");
+        let slot = self.slot_mut(lpn);
+        let old = Present { unit: slot.unit, clean: slot.clean };
+        (slot.unit, slot.clean) = (unit, clean);
+        Some(old).filter(|old| old.unit != UnitId::NONE)
+    }
+
+    /// A block that is there becomes clean.
+    pub(super) fn set_clean(&mut self, lpn: Lpn) {
+        let slot = self.slot_mut(lpn);
+        assert_ne!(slot.unit, UnitId::NONE, "block {lpn} becomes clean, and is absent");
+        assert!(!slot.clean, "block {lpn} becomes clean, and is");
+        slot.clean = true;
+    }
+
+    /// A block is absent from now on; returns where it was.
+    pub(super) fn forget(&mut self, lpn: Lpn) -> Option<Present> {
+        let old = self.get(lpn)?;
+        let slot = self.slot_mut(lpn);
+        assert!(slot.copies > 0, "block {lpn} is at {}, and flash has no copy of it", old.unit);
+        (slot.unit, slot.clean) = (UnitId::NONE, false);
+        Some(old)
+    }
+
+    /// Flash has one more copy of a block.
+    pub(super) fn add_copy(&mut self, lpn: Lpn) {
+        self.slot_mut(lpn).copies += 1;
+    }
+
+    /// A copy was erased; returns whether the address has no slot any more.
+    pub(super) fn drop_copy(&mut self, lpn: Lpn) -> bool {
+        let (at, _) = self.probe(lpn);
+        let slot = &mut self.slots[at];
+        assert_eq!(slot.lpn, lpn, "a copy of block {lpn} was erased, and the table does not know the block");
+        assert!(slot.copies > 0, "a copy of block {lpn} was erased, and there was none");
+        slot.copies -= 1;
+        if slot.copies > 0 {
+            return false;
+        }
+        assert_eq!(slot.unit, UnitId::NONE, "block {lpn} is at {}, and its last copy was erased", slot.unit);
+        self.remove(at);
+        true
+    }
+
+    /// Empties a slot, and moves into it what probing would not find behind it any more.
+    fn remove(&mut self, at: usize) {
+        let (mut hole, mut next) = (at, at);
+        let distance = |from: usize, to: usize, slots: usize| if to >= from { to - from } else { to + slots - from };
+        loop {
+            next = if next + 1 == self.slots.len() { 0 } else { next + 1 };
+            let slot = self.slots[next];
+            if slot.lpn == Lpn::NONE {
+                break;
+            }
+            let slots = self.slots.len();
+            if distance(self.home(slot.lpn), next, slots) >= distance(hole, next, slots) {
+                self.slots[hole] = slot;
+                hole = next;
+            }
+        }
+        self.slots[hole] = EMPTY;
+        assert!(self.used > 0, "a slot is emptied, and none was in use");
+        self.used -= 1;
+    }
+
+    /// All slots in use.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.lpn != Lpn::NONE)
+    }
+
+    /// Flash has so many copies of each address, and none of others. Returns the addresses without a slot from now on; `None` if one
+    /// that flash has a copy of has no slot, or one that is there has no copy.
+    pub(super) fn set_copies(&mut self, copies: &BTreeMap<Lpn, u32>) -> Option<Vec<Lpn>> {
+        let known = copies.keys().all(|lpn| self.slot(*lpn).is_some());
+        let has_copy = |slot: &Slot| slot.unit == UnitId::NONE || copies.contains_key(&slot.lpn);
+        if !known || !self.all().all(has_copy) {
+            return None;
+        }
+        let gone: Vec<Lpn> = self.all().map(|slot| slot.lpn).filter(|lpn| !copies.contains_key(lpn)).collect();
+        for (lpn, count) in copies {
+            self.slot_mut(*lpn).copies = *count;
+        }
+        for lpn in &gone {
+            let (at, _) = self.probe(*lpn);
+            self.remove(at);
+        }
+        Some(gone)
+    }
+
+    /// Counts the slots in use of a restored table; false if probing does not find one of them.
+    pub(super) fn recount(&mut self) -> bool {
+        let used = self.all().count();
+        self.used = used as u32;
+        used < self.slots.len()
+            && self.all().all(|slot| self.slot(slot.lpn).is_some_and(|found| std::ptr::eq(found, slot)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+    use ssdlab_base::rng;
+
+    use super::*;
+
+    /// The table against a map of the standard library.
+    #[test]
+    fn the_table_knows_what_a_map_knows() {
+        for seed in 0..60 {
+            let mut rng = rng(seed, "table");
+            let units = rng.random_range(1..60_u64);
+            let addresses = rng.random_range(1..200_u32);
+            let mut table = Table::new(units);
+            let mut model: BTreeMap<u32, (Option<(u32, bool)>, u32)> = BTreeMap::new();
+            for step in 0..2000_u32 {
+                let lpn = rng.random_range(0..addresses);
+                let copies: u32 = model.values().map(|(_, copies)| copies).sum();
+                match rng.random_range(0..4) {
+                    0 | 1 if u64::from(copies) < units => {
+                        let clean = rng.random_bool(0.5);
+                        let old = table.set(Lpn(lpn), UnitId(step), clean);
+                        table.add_copy(Lpn(lpn));
+                        let entry = model.entry(lpn).or_default();
+                        let before = entry.0.map(|(unit, clean)| Present { unit: UnitId(unit), clean });
+                        assert_eq!(old, before, "seed {seed}: block {lpn}");
+                        *entry = (Some((step, clean)), entry.1 + 1);
+                    }
+                    2 => {
+                        let there = model.get(&lpn).is_some_and(|(unit, _)| unit.is_some());
+                        assert_eq!(table.forget(Lpn(lpn)).is_some(), there, "seed {seed}: block {lpn}");
+                        model.entry(lpn).and_modify(|entry| entry.0 = None);
+                    }
+                    _ => {
+                        let Some((unit, copies)) = model.get_mut(&lpn) else { continue };
+                        if unit.is_some() && *copies == 1 {
+                            continue;
+                        }
+                        *copies -= 1;
+                        let gone = *copies == 0;
+                        assert_eq!(table.drop_copy(Lpn(lpn)), gone, "seed {seed}: block {lpn}");
+                        if gone {
+                            model.remove(&lpn);
+                        }
+                    }
+                }
+                assert_eq!(table.used() as usize, model.len(), "seed {seed}");
+            }
+            for (lpn, (unit, copies)) in &model {
+                let slot = table.slot(Lpn(*lpn)).expect("a slot for each address with a copy");
+                let there = unit.map(|(unit, clean)| Present { unit: UnitId(unit), clean });
+                assert_eq!((table.get(Lpn(*lpn)), slot.copies), (there, *copies), "seed {seed}: block {lpn}");
+            }
+            assert!(table.recount(), "seed {seed}: probing finds each slot");
+        }
+    }
+
+    /// Knuth's formulas for linear probing: (1 + 1 / (1 - a)) / 2 slots for an address that is there, and
+    /// (1 + 1 / (1 - a)^2) / 2 for one that is not, at a load of a. Ten capacities of evictions do not change that.
+    #[test]
+    fn mean_probes_after_ten_capacities_of_evictions_are_those_of_linear_probing() {
+        let units = 60_000_u64;
+        let mut table = Table::new(units);
+        let mut rng = rng(3, "probes");
+        let mut there: Vec<u32> = Vec::new();
+        for step in 0..units * 11 {
+            if there.len() as u64 == units {
+                let at = rng.random_range(0..there.len());
+                let lpn = Lpn(there.swap_remove(at));
+                table.forget(lpn);
+                assert!(table.drop_copy(lpn), "it had one copy");
+            }
+            // The addresses of a disk of 1.5 TB.
+            let lpn = loop {
+                let lpn = Lpn(rng.random_range(0..366_210_937));
+                if table.slot(lpn).is_none() {
+                    break lpn;
+                }
+            };
+            table.set(lpn, UnitId(step as u32), true);
+            table.add_copy(lpn);
+            there.push(lpn.0);
+        }
+        let load = f64::from(table.used()) / table.len() as f64;
+        assert!((0.79..0.81).contains(&load), "a load of {load}");
+        let found = there.iter().map(|lpn| f64::from(table.probes(Lpn(*lpn)))).sum::<f64>() / there.len() as f64;
+        let absent = (0..200_000).map(|_| Lpn(rng.random_range(400_000_000..800_000_000)));
+        let missed = absent.map(|lpn| f64::from(table.probes(lpn))).sum::<f64>() / 200_000.0;
+        let free = 1.0 - load;
+        for (mean, formula) in [(found, (1.0 + 1.0 / free) / 2.0), (missed, (1.0 + 1.0 / (free * free)) / 2.0)] {
+            assert!((mean / formula - 1.0).abs() < 0.1, "{mean} slots a look, and the formula says {formula}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The solid-state cache: its commands, what clean and dirty data cost, and what is refused.
+
+use std::collections::BTreeMap;
+
+use rand::RngExt;
+use ssdlab_base::command_sets::cache::{
+    BlockBits, CACHE, CLEAN, EVICT, EXISTS, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
+};
+use ssdlab_base::{Answer, Op, Opcode, Request, rng};
+use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Payload, Status};
+use ssdlab_flash::{Cause, Contents, OpKind};
+
+const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
+
+/// One plane of so many blocks of 128 pages, without time; `sets` are keys of sections.
+fn described(blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
+    let text = format!(
+        "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = {blocks}\n\
+         pages_per_block = 128\npage_size = \"4k\"\noob = \"ecc\"\ntiming = \"none\"\n[ftl]\ndesign = \"ssc\"\nowners = \"summary\"\n\
+         [gc]\nfree_blocks = 3\n[capacity]\nuser = {}\n",
+        user_pages * 4096
+    );
+    let mut description = Description::parse(&text, "one-plane").expect("a description");
+    sets.iter().for_each(|set| description.set(set).expect("a key"));
+    description
+}
+
+fn cache(blocks: u32, user_pages: u64, sets: &[&str]) -> DriveConfig {
+    described(blocks, user_pages, sets).resolve().expect("a drive")
+}
+
+/// Runs a command on blocks of 4 KB.
+fn of_set(drive: &mut Drive, opcode: Opcode, first: u64, blocks: u64) -> (Status, Answer) {
+    let spec = CACHE.command(opcode).expect("of the set");
+    let request = Request::of_set(spec, first * 8, blocks * 8);
+    drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
+    let status = drive.completions().pop().expect("without time it ends at once").status;
+    (status, drive.answers().pop().unwrap_or_default())
+}
+
+fn write_clean(drive: &mut Drive, block: u64) {
+    assert_eq!(of_set(drive, WRITE_CLEAN, block, 1).0, Status::Success, "block {block}");
+}
+
+fn metrics(drive: &Drive) -> BTreeMap<String, f64> {
+    for check in drive.check() {
+        assert!(check.passed, "{}: {}", check.name, check.detail);
+    }
+    drive.design().into_iter().collect()
+}
+
+#[test]
+fn clean_data_alone_takes_128_127_programs_a_page_and_no_copy() {
+    let user = 30 * 127;
+    let mut drive = Drive::new(&cache(64, user, &[]), OPTIONS).expect("a drive");
+    let write_all = |drive: &mut Drive, times: u64| (0..times * user).for_each(|at| write_clean(drive, at % user));
+    write_all(&mut drive, 4);
+    let before = drive.counters().flash;
+    write_all(&mut drive, 127);
+    let after = drive.counters().flash;
+    let programs = (after.total(OpKind::Program) - before.total(OpKind::Program)) as f64;
+    let pages = (127 * user) as f64;
+    assert!((programs / pages - 128.0 / 127.0).abs() < 1e-6, "{programs} programs for {pages} pages");
+    assert_eq!(after.get(OpKind::Program, Cause::Gc), 0, "nothing is copied");
+    assert_eq!(metrics(&drive)["units_moved"], 0.0);
+}
+
+/// Clean blocks written at random leave valid ones in every victim. They go, and only units of the log move.
+#[test]
+fn silent_eviction_drops_clean_blocks_that_plain_collection_moves() {
+    let user = 56 * 127;
+    let moved = |sets: &[&str]| {
+        let mut drive = Drive::new(&cache(64, user, sets), OPTIONS).expect("a drive");
+        let mut rng = rng(5, "clean");
+        (0..12 * user).for_each(|_| write_clean(&mut drive, rng.random_range(0..user)));
+        let metrics = metrics(&drive);
+        assert_eq!(metrics["blocks_written_clean"], (12 * user) as f64);
+        (metrics["blocks_dropped"], metrics["units_moved"])
+    };
+    let (dropped, moved_silently) = moved(&[]);
+    let (kept, moved_plainly) = moved(&["ftl.silent_eviction=false"]);
+    assert!(dropped > user as f64, "{dropped} blocks were dropped");
+    assert!(moved_silently < 0.02 * dropped, "{moved_silently} units were moved, {dropped} blocks dropped");
+    assert_eq!(kept, 0.0, "plain collection drops nothing");
+    assert!(moved_plainly > user as f64, "{moved_plainly} units were moved");
+}
+
+#[test]
+fn dirty_data_alone_costs_what_it_costs_design_page_on_the_same_board() {
+    let user = 512 * 127 * 4 / 5;
+    let amplification = |design: &str| {
+        let set = format!("ftl.design={design}");
+        let mut drive = Drive::new(&cache(512, user, &[&set, "gc.free_blocks=8"]), OPTIONS).expect("a drive");
+        let mut rng = rng(7, "dirty");
+        let write = |drive: &mut Drive, block: u64| {
+            drive.submit(&Request::new(Op::Write, block * 8, 8));
+            drive.completions().clear();
+        };
+        (0..user).for_each(|block| write(&mut drive, block));
+        (0..6 * user).for_each(|_| write(&mut drive, rng.random_range(0..user)));
+        let before = drive.counters().flash.total(OpKind::Program);
+        (0..6 * user).for_each(|_| write(&mut drive, rng.random_range(0..user)));
+        (drive.counters().flash.total(OpKind::Program) - before) as f64 / (6 * user) as f64
+    };
+    let (ssc, page) = (amplification("ssc"), amplification("page"));
+    assert!((ssc / page - 1.0).abs() < 0.01, "{ssc}, and {page} with design page");
+}
+
+#[test]
+fn commands_do_what_the_set_says() {
+    let mut drive = Drive::new(&cache(16, 512, &[]), OPTIONS).expect("a drive");
+    let absent = |bits: &[bool]| (Status::Absent, BlockBits(bits.to_vec()).words());
+    let read = |drive: &mut Drive, first, blocks| {
+        let (status, answer) = of_set(drive, READ, first, blocks);
+        (status, answer.words)
+    };
+    let dirty = |drive: &mut Drive, first: u64, blocks: u64| {
+        let (status, answer) = of_set(drive, EXISTS, first, blocks);
+        assert_eq!(status, Status::Success);
+        BlockBits::from_bytes(&answer.bytes, blocks as usize).expect("a bit for each block").0
+    };
+    assert_eq!(read(&mut drive, 0, 2), absent(&[true, true]));
+    assert_eq!(of_set(&mut drive, WRITE_DIRTY, 0, 2).0, Status::Success);
+    assert_eq!(of_set(&mut drive, WRITE_CLEAN, 3, 1).0, Status::Success);
+    assert_eq!(read(&mut drive, 0, 4), absent(&[false, false, true, false]));
+    assert_eq!(read(&mut drive, 0, 2), (Status::Success, Vec::new()));
+    assert_eq!(dirty(&mut drive, 0, 4), [true, true, false, false]);
+    assert_eq!(of_set(&mut drive, CLEAN, 1, 3).0, Status::Success);
+    assert_eq!(dirty(&mut drive, 0, 4), [true, false, false, false]);
+    assert_eq!(of_set(&mut drive, EVICT, 0, 1).0, Status::Success);
+    assert_eq!(read(&mut drive, 0, 2), absent(&[true, false]));
+    // Block I/O writes dirty blocks, and a trim evicts.
+    drive.submit(&Request::new(Op::Write, 0, 8));
+    drive.submit(&Request::new(Op::Trim, 8, 8));
+    drive.completions().clear();
+    assert_eq!((dirty(&mut drive, 0, 2), read(&mut drive, 0, 2)), (vec![true, false], absent(&[false, true])));
+    for opcode in [WRITE_DIRTY, WRITE_CLEAN, EVICT, CLEAN] {
+        let request = Request::of_set(CACHE.command(opcode).expect("of the set"), 3, 8);
+        drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
+        let status = drive.completions().pop().expect("it ends").status;
+        assert_eq!(status, Status::Refused(PART_OF_A_BLOCK), "{opcode:?}");
+    }
+    let (status, answer) = of_set(&mut drive, STANDBY, 0, 0);
+    assert_eq!((status, answer.words), (Status::Success, vec![1]), "notes on four blocks take a page");
+    metrics(&drive);
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_key_what_was_found_and_what_is_expected() {
+    let refused = |sets: &[&str]| match described(16, 512, sets).resolve() {
+        Ok(config) => Drive::new(&config, OPTIONS).err().expect("a refused drive").to_string(),
+        Err(why) => why.to_string(),
+    };
+    for (set, parts) in [
+        ("ftl.map_checkpoint=full", ["ftl.map_checkpoint", "found \"full\", expected \"log\""]),
+        ("ftl.map_checkpoint=changed", ["ftl.map_checkpoint", "found \"changed\", expected \"log\""]),
+        ("gc.free_blocks=2", ["gc.free_blocks", "found 2, expected at least 3"]),
+        ("capacity.user=7800k", ["capacity", "too little over-provisioning"]),
+    ] {
+        let why = refused(&[set]);
+        parts.iter().for_each(|part| assert!(why.contains(part), "{set}: {why}"));
+    }
+}
