@@ -56,7 +56,7 @@ const ALLOWED: [(Bug, u64); 74] = [
     (Bug::MoveMakesMapPageNew, 6000),
     (Bug::RecordForgetsOpenBlocks, 100),
     (Bug::RecordBeforeMapPages, 1000),
-    (Bug::RecordIsLate, 200),
+    (Bug::RecordIsLate, 400),
     (Bug::MapPageForgotten, 100),
     (Bug::OlderMapPageWins, 100),
     (Bug::SharedUnitFreedEarly, 2000),
