@@ -91,7 +91,8 @@ mod tests {
         ];
         let figures: BTreeMap<String, f64> = figures.iter().map(|(key, value)| ((*key).to_string(), *value)).collect();
         let layer = LayerMetrics { kind: "cache".to_string(), figures, ..LayerMetrics::default() };
-        let expected = ["took 0, sent 0", "alone 1 us", "held 3 (2.5 ms)", "hits 1,314", "map 8 KiB", "share 0.251"];
+        let expected =
+            ["took 0, sent 0", "alone 1.00 us", "held 3 (2.50 ms)", "hits 1,314", "map 8 KiB", "share 0.251"];
         assert_eq!(parts(&layer), expected);
     }
 }
