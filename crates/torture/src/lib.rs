@@ -60,6 +60,7 @@ pub mod scale_down;
 pub mod script;
 pub mod seeds;
 pub mod segments;
+pub mod serial_host;
 pub mod shrd;
 pub mod shrink;
 pub mod single_drive;

@@ -84,6 +84,26 @@ pub struct BlockCommand {
     pub depth: u32,
 }
 
+impl BlockCommand {
+    /// A command of a host that waits for each.
+    pub(crate) const fn alone(request: Request) -> BlockCommand {
+        BlockCommand { request, depth: 1 }
+    }
+
+    /// Reads a command of a host that waits for each: of no queue or stream, and no write of zeroes.
+    pub(crate) fn parse_alone(first: &str, words: &mut Words<'_>) -> Result<Option<Request>, ScriptError> {
+        let is_plain = |BlockCommand { request, depth }: &BlockCommand| {
+            (request.queue, request.stream, *depth) == (0, 0, 1) && request.op != Op::WriteZeroes
+        };
+        Ok(BlockCommand::parse(first, words)?.filter(is_plain).map(|command| command.request))
+    }
+
+    /// Plainer forms of a command of a host that waits for each, the plainest first.
+    pub(crate) fn plainer_alone(request: Request) -> impl Iterator<Item = Request> {
+        BlockCommand::alone(request).plainer().into_iter().map(|plain| plain.request)
+    }
+}
+
 impl<C: Command> Step<C> {
     /// The kind of operation that the step lets fail, and where.
     pub(crate) fn failure(&self) -> Option<(FaultKind, Place)> {

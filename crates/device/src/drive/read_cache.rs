@@ -5,7 +5,6 @@ use ssdlab_flash::{Lpn, UnitId};
 use super::Drive;
 use crate::Status;
 use crate::ftl::Found;
-use crate::media::Place;
 
 /// Sectors of a unit that a read fetches from flash, and the number of the page that they are from.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +18,7 @@ impl Drive {
     /// A read begins to fetch sectors of a unit from flash, which the buffer may keep when the command is through.
     #[inline(never)]
     pub(super) fn will_keep(&mut self, command: u32, lpn: Lpn, mask: u64, unit: UnitId) {
-        let sequence = self.sequence_of(unit);
+        let sequence = self.media.sequence_of(unit);
         self.stage.reads_to_keep.entry(command).or_default().push(ReadToKeep { lpn, mask, sequence });
     }
 
@@ -32,11 +31,6 @@ impl Drive {
         }
     }
 
-    fn sequence_of(&self, unit: UnitId) -> u64 {
-        let Place { block, page } = self.media.place_of(unit);
-        self.media.flash.oob.sequence(block, page)
-    }
-
     /// A read is through: what it fetched and is still current stays in the buffer as clean sectors, as far as dropping
     /// clean units makes room. Where it does not, the next unit leaves, for reads to come.
     pub(super) fn keep_read(&mut self, command: u32) {
@@ -46,7 +40,7 @@ impl Drive {
         }
         for ReadToKeep { lpn, mask, sequence } in read {
             let current = match self.ftl.find(lpn) {
-                Found::At { unit } => self.sequence_of(unit) == sequence,
+                Found::At { unit } => self.media.sequence_of(unit) == sequence,
                 // Nor is a unit kept that several versions make up.
                 Found::Unmapped | Found::Versions => false,
             };

@@ -20,6 +20,7 @@ mod one_table;
 mod oob_recovery;
 pub(crate) mod page;
 mod page_mapping;
+mod page_of_units;
 mod shrd;
 mod ssc;
 mod tagged;

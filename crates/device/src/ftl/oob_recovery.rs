@@ -51,7 +51,7 @@ pub(super) trait OnePlace: DurableTrims {
             }
             assert!(lpn.0 < units, "unit {unit} names LPN {lpn}, behind the map");
             let current = self.place_of(lpn);
-            if current == UnitId::NONE || sequence > sequence_of(media, current) {
+            if current == UnitId::NONE || sequence > media.sequence_of(current) {
                 self.found(lpn, unit);
             }
         }
@@ -59,28 +59,11 @@ pub(super) trait OnePlace: DurableTrims {
 
     /// Finds the newest copy of every unit, trimmed or not.
     fn newest_copies(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
-        let mut newest = 0;
-        for block in (0..media.flash.geometry().blocks()).map(BlockId) {
-            let state = *media.flash.blocks.get(block);
-            if state.torn {
-                continue;
-            }
-            for page in 0..state.programmed {
-                let place = Place { block, page };
-                let first = media.unit_at(place);
-                reads.oob(place);
-                let sequence = media.flash.oob.sequence(block, page);
-                // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
-                newest = newest.max(sequence);
-                if !media.flash.blocks.readable(media.page_of(first)) && !seeded(Bug::TornPageTrusted) {
-                    continue;
-                }
+        scan_pages(media, reads, |media, place, is_readable| {
+            if is_readable {
                 self.look_at_page(media, place);
             }
-        }
-        assert!(newest < 1 << 62, "a page has number {newest}");
-        // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
-        media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
+        });
     }
 
     /// Unmaps what the newest records of trims say was trimmed.
@@ -99,7 +82,7 @@ pub(super) trait OnePlace: DurableTrims {
             let end = (first + segment_units).min(Lpn(user_units));
             for lpn in Lpn::each(first..end) {
                 let unit = self.place_of(lpn);
-                if unit != UnitId::NONE && record.trimmed(lpn, sequence_of(media, unit)) {
+                if unit != UnitId::NONE && record.trimmed(lpn, media.sequence_of(unit)) {
                     self.found(lpn, UnitId::NONE);
                 }
             }
@@ -107,7 +90,25 @@ pub(super) trait OnePlace: DurableTrims {
     }
 }
 
-fn sequence_of(media: &Media, unit: UnitId) -> u64 {
-    let place = media.place_of(unit);
-    media.flash.oob.sequence(place.block, place.page)
+/// Reads the OOB areas of all pages, and says of each whether its owners can be read. Later programs have higher numbers than all that
+/// were begun.
+pub(super) fn scan_pages(media: &mut Media, reads: &mut RecoveryReads, mut look: impl FnMut(&mut Media, Place, bool)) {
+    let mut newest = 0;
+    for block in (0..media.flash.geometry().blocks()).map(BlockId) {
+        let state = *media.flash.blocks.get(block);
+        if state.torn {
+            continue;
+        }
+        for page in 0..state.programmed {
+            let place = Place { block, page };
+            reads.oob(place);
+            // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
+            newest = newest.max(media.flash.oob.sequence(block, page));
+            let is_readable = media.flash.blocks.readable(media.ppn_at(place)) || seeded(Bug::TornPageTrusted);
+            look(media, place, is_readable);
+        }
+    }
+    assert!(newest < 1 << 62, "a page has number {newest}");
+    // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
+    media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
 }

@@ -45,6 +45,12 @@ impl Media {
         self.pool.superblocks.width() - self.pool.superblocks.parity()
     }
 
+    /// The number of the program of a unit's page.
+    pub(crate) fn sequence_of(&self, unit: UnitId) -> u64 {
+        let Place { block, page } = self.place_of(unit);
+        self.flash.oob.sequence(block, page)
+    }
+
     /// The group of a block.
     #[inline]
     pub(crate) fn group_of(&self, block: BlockId) -> u32 {

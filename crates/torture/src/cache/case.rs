@@ -1,22 +1,20 @@
 //! Cases of a host of a cache: a drive and a list of steps, drawn from a seed, run beside what each block may hold.
 
-use std::ops::ControlFlow;
-
 use rand::RngExt;
 use ssdlab_base::command_sets::cache::{CACHE, IDLE, STANDBY};
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, Owners, design_with, draw_design, set_owners};
-use ssdlab_flash::FaultKind;
+use ssdlab_device::{DriveConfig, Owners, design_with, draw_design, set_owners};
 use toml::Value;
 
 use super::script::CHANGES;
 use super::{CacheCommand, CacheHost};
 use crate::campaign::{Draw, NotDrawn, try_drives};
-use crate::case::{Case, Refused, Subject, System};
+use crate::case::{Case, Refused, Subject};
 use crate::configs::{self, names};
-use crate::cut::{Stop, Whose, draw_cut};
+use crate::cut::{Stop, draw_cut};
 use crate::script::{Keys, ScriptError, describable};
-use crate::step::{Place, Step};
+use crate::serial_host::{self, SerialDrive, SerialHost};
+use crate::step::Step;
 use crate::totals::Totals;
 
 /// A drive of the set `cache`.
@@ -120,22 +118,12 @@ impl Subject for Cache {
     fn build(case: &Case<Cache>) -> Result<CacheHost, Refused> {
         case.takes_set(&CACHE)?;
         let mut host = CacheHost::build(&case.drive, case.seed)?;
-        let allowed = case.allows(&case.drive);
-        allowed.prepare(host.drive());
-        host.may_end_read_only = allowed.read_only;
+        host.serial.allow(&case.allows(&case.drive));
         Ok(host)
     }
 
     fn takes(step: &Step<CacheCommand>) -> bool {
-        match step {
-            // Each read must succeed.
-            Step::Fail(kind, place) => {
-                matches!(kind, FaultKind::Program | FaultKind::Erase) && !matches!(place, Place::Drive(_))
-            }
-            Step::Run(_) | Step::Pass(_) => false,
-            Step::Command(_) | Step::Drain => true,
-            Step::Cut(cut) => cut.whose == Whose::Only && !cut.unread && !cut.is_of_files(),
-        }
+        serial_host::takes(step)
     }
 
     fn keys(&self, _: &DriveConfig) -> Vec<(&'static str, Value)> {
@@ -152,54 +140,23 @@ impl Subject for Cache {
     }
 }
 
-impl System for CacheHost {
+impl SerialHost for CacheHost {
     type Command = CacheCommand;
 
-    fn apply(&mut self, step: &Step<CacheCommand>, totals: &mut Totals) -> ControlFlow<()> {
-        let mut done = Ok(());
-        match step {
-            Step::Command(command) => {
-                totals.commands += 1;
-                done = self.command(command);
-            }
-            // Each command is waited for.
-            Step::Drain => {}
-            Step::Fail(kind, place) => self.drive().fail_next(*kind, place.block()),
-            Step::Cut(cut) => {
-                self.power.set_trap(*cut, self.completed_durable);
-                done = if self.power.is_due(self.completed_durable) { Err(Stop::Cut) } else { Ok(()) };
-            }
-            Step::Run(_) | Step::Pass(_) => unreachable!("{step} is no step of a host of a cache"),
-        }
-        if let Err(why) = done {
-            self.cut(totals);
-            if why == Stop::ReadOnly {
-                self.is_over = true;
-                self.compare_at_rest();
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
+    fn serial(&self) -> &SerialDrive {
+        &self.serial
     }
 
-    fn end(&mut self, totals: &mut Totals) {
-        self.cut(totals);
-        self.compare_at_rest();
+    fn serial_mut(&mut self) -> &mut SerialDrive {
+        &mut self.serial
     }
 
-    fn drives(&self) -> Vec<&Drive> {
-        self.power.if_on().into_iter().collect()
+    fn cut(&mut self, totals: &mut Totals) {
+        self.cut_and_compare(totals);
     }
 
-    fn count(&self, totals: &mut Totals) {
-        totals.read_only += u64::from(self.is_over);
-    }
-}
-
-impl CacheHost {
-    fn compare_at_rest(&mut self) {
-        let compared = self.compare_all();
-        assert!(compared.is_ok(), "the host stopped, and nothing was to stop it: {compared:?}");
+    fn compare_all(&mut self) -> Result<(), Stop> {
+        self.compare_blocks()
     }
 
     fn command(&mut self, command: &CacheCommand) -> Result<(), Stop> {

@@ -16,11 +16,10 @@ use ssdlab_base::command_sets::cache::{
     BlockBits, CACHE, CLEAN, EVICT, EXISTS, IDLE, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
 };
 use ssdlab_base::{Op, Opcode, Request};
-use ssdlab_device::{Data, Drive, DriveConfig, DriveError, Options, Payload, Status, sector_stamp};
-use ssdlab_flash::Contents;
+use ssdlab_device::{DriveConfig, DriveError, Status, sector_stamp};
 
-use crate::cut::{PoweredDrive, Stop};
-use crate::journal::stamps;
+use crate::cut::Stop;
+use crate::serial_host::{Back, SerialDrive};
 use crate::totals::Totals;
 
 /// What a block is.
@@ -70,29 +69,15 @@ fn allows(state: State, seen: Seen) -> bool {
     }
 }
 
-/// What came back with a command.
-struct Back {
-    status: Status,
-    stamps: Vec<u64>,
-    words: Vec<u64>,
-    bytes: Vec<u8>,
-}
-
 /// A host that sends one command after the other, and knows what each block may hold.
 pub struct CacheHost {
-    power: PoweredDrive,
+    serial: SerialDrive,
     /// Sectors of a block.
     per_unit: u64,
     /// Blocks that it addresses.
     blocks: u32,
-    /// The drive may run out of spare blocks, and take no more writes.
-    may_end_read_only: bool,
     known: BTreeMap<u32, Block>,
     next_stamp: u32,
-    /// Flushes and FUA commands that have completed.
-    completed_durable: u64,
-    /// The drive takes no more writes.
-    is_over: bool,
 }
 
 impl CacheHost {
@@ -101,41 +86,19 @@ impl CacheHost {
     /// # Errors
     /// The drive is refused.
     fn build(config: &DriveConfig, seed: u64) -> Result<CacheHost, DriveError> {
-        let mut power = PoweredDrive::new(config, Options { seed, contents: Contents::Stamps })?;
+        let mut serial = SerialDrive::new(config, seed)?;
         let per_unit = u64::from(config.ftl.mapping_unit) / 512;
         Ok(CacheHost {
             per_unit,
-            blocks: (power.get().user_sectors() / per_unit) as u32,
-            power,
-            may_end_read_only: false,
+            blocks: (serial.power.get().user_sectors() / per_unit) as u32,
+            serial,
             known: BTreeMap::new(),
             next_stamp: 0,
-            completed_durable: 0,
-            is_over: false,
         })
     }
 
-    fn drive(&mut self) -> &mut Drive {
-        self.power.get()
-    }
-
     fn run(&mut self, request: Request, stamp: u32) -> Result<Back, Stop> {
-        let drive = self.drive();
-        let request = Request { at: drive.now(), tag: 1, ..request };
-        drive.submit_command(&request, Payload { data: Data::Stamp(stamp.into()), words: &[] });
-        while self.drive().completions().is_empty() {
-            if self.power.is_due(self.completed_durable) {
-                return Err(Stop::Cut);
-            }
-            assert!(self.power.run_event(), "{request:?} never completes");
-        }
-        let status = self.drive().completions().pop().expect("one command").status;
-        let stamps = self.drive().read_data().pop().map(|(_, cells)| stamps(&cells)).unwrap_or_default();
-        let answer = self.drive().answers().pop().unwrap_or_default();
-        if status == Status::ReadOnly && self.may_end_read_only {
-            return Err(Stop::ReadOnly);
-        }
-        Ok(Back { status, stamps, words: answer.words, bytes: answer.bytes })
+        self.serial.run(request, &[], stamp)
     }
 
     fn of_set(&mut self, opcode: Opcode, first: u32, blocks: u32, stamp: u32) -> Result<Back, Stop> {
@@ -159,7 +122,7 @@ impl CacheHost {
     }
 
     fn all_durable(&mut self) {
-        self.completed_durable += 1;
+        self.serial.completed_durable += 1;
         for known in self.known.values_mut() {
             known.durable = known.states.len() - 1;
         }
@@ -201,7 +164,7 @@ impl CacheHost {
         let back = self.run(Request { fua, ..Request::new(op, sector, sectors) }, stamp)?;
         assert_eq!(back.status, Status::Success, "{op:?} of {blocks} blocks from {first} on");
         if fua {
-            self.completed_durable += 1;
+            self.serial.completed_durable += 1;
             for block in first..first + blocks {
                 let known = self.known.get_mut(&block).expect("it was changed just now");
                 known.durable = known.states.len() - 1;
@@ -289,21 +252,18 @@ impl CacheHost {
         Ok(())
     }
 
-    fn compare_all(&mut self) -> Result<(), Stop> {
+    fn compare_blocks(&mut self) -> Result<(), Stop> {
         let most = 64;
         for first in (0..self.blocks).step_by(most) {
             self.compare(first, (self.blocks - first).min(most as u32))?;
         }
-        self.power.check();
+        self.serial.power.check();
         Ok(())
     }
 
     /// The power goes, by the cut that waits or at once, and comes back.
-    fn cut(&mut self, totals: &mut Totals) {
-        let cut = self.power.take_trap();
-        self.power.pass_part(&cut);
-        self.power.cut(&cut, totals);
-        totals.sectors_compared += self.drive().user_sectors();
+    fn cut_and_compare(&mut self, totals: &mut Totals) {
+        self.serial.cut(totals);
         for block in 0..self.blocks {
             let Ok(looked) = self.look(block, 1) else { unreachable!("no cut is due") };
             let seen = looked[0];
@@ -322,6 +282,6 @@ impl CacheHost {
             known.states.truncate(known.durable + place + 1);
             known.is_dropped = seen.stamp.is_none();
         }
-        self.power.check();
+        self.serial.power.check();
     }
 }

@@ -44,7 +44,7 @@ impl fmt::Display for CacheCommand {
             CacheCommand::Change(opcode, first, blocks) => write!(to, "{} {first}+{blocks}", name(*opcode)),
             CacheCommand::Refuse(opcode, first) => write!(to, "refuse {} {first}", name(*opcode)),
             CacheCommand::Rest(opcode) => write!(to, "{}", name(*opcode)),
-            CacheCommand::Block(request) => BlockCommand { request: *request, depth: 1 }.fmt(to),
+            CacheCommand::Block(request) => BlockCommand::alone(*request).fmt(to),
         }
     }
 }
@@ -76,11 +76,7 @@ impl Command for CacheCommand {
             };
             return Ok(Some(CacheCommand::Refuse(opcode, block)));
         }
-        let command = BlockCommand::parse(first, words)?;
-        let plain = |BlockCommand { request, depth }: &BlockCommand| {
-            (request.queue, request.stream, *depth) == (0, 0, 1) && request.op != Op::WriteZeroes
-        };
-        Ok(command.filter(plain).map(|command| CacheCommand::Block(command.request)))
+        Ok(BlockCommand::parse_alone(first, words)?.map(CacheCommand::Block))
     }
 
     fn plainer(&self) -> Vec<CacheCommand> {
@@ -91,10 +87,7 @@ impl Command for CacheCommand {
             }
             CacheCommand::Refuse(opcode, _) => vec![CacheCommand::Refuse(*opcode, 0)],
             CacheCommand::Rest(_) => vec![CacheCommand::Block(Request::new(Op::Flush, 0, 0))],
-            CacheCommand::Block(request) => {
-                let plainer = BlockCommand { request: *request, depth: 1 }.plainer().into_iter();
-                plainer.map(|plain| CacheCommand::Block(plain.request)).collect()
-            }
+            CacheCommand::Block(request) => BlockCommand::plainer_alone(*request).map(CacheCommand::Block).collect(),
         }
     }
 }

@@ -1,21 +1,19 @@
 //! Cases of a host of a log: a drive and a list of steps, drawn from a seed, run beside what each unit must hold.
 
-use std::ops::ControlFlow;
-
 use rand::RngExt;
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Drive, DriveConfig, design_with, draw_design};
-use ssdlab_flash::FaultKind;
+use ssdlab_device::{DriveConfig, design_with, draw_design};
 use toml::Value;
 
 use super::{LogCommand, LogHost};
 use crate::campaign::{Draw, NotDrawn, try_drives};
-use crate::case::{Case, Refused, Subject, System};
+use crate::case::{Case, Refused, Subject};
 use crate::configs::{self, names};
-use crate::cut::{Stop, Whose, draw_cut};
+use crate::cut::{Stop, draw_cut};
 use crate::script::{Keys, ScriptError, describable};
-use crate::step::{Place, Step};
+use crate::serial_host::{self, SerialDrive, SerialHost};
+use crate::step::Step;
 use crate::totals::Totals;
 
 /// A drive of the set `shrd`.
@@ -111,22 +109,13 @@ impl Subject for Log {
     fn build(case: &Case<Log>) -> Result<LogHost, Refused> {
         case.takes_set(&SHRD)?;
         let mut host = LogHost::build(&case.drive, case.seed)?;
-        let allowed = case.allows(&case.drive);
-        allowed.prepare(host.drive());
-        (host.vendor, host.may_end_read_only) = (case.subject.vendor, allowed.read_only);
+        host.serial.allow(&case.allows(&case.drive));
+        host.vendor = case.subject.vendor;
         Ok(host)
     }
 
     fn takes(step: &Step<LogCommand>) -> bool {
-        match step {
-            // Each read must succeed.
-            Step::Fail(kind, place) => {
-                matches!(kind, FaultKind::Program | FaultKind::Erase) && !matches!(place, Place::Drive(_))
-            }
-            Step::Run(_) | Step::Pass(_) => false,
-            Step::Command(_) | Step::Drain => true,
-            Step::Cut(cut) => cut.whose == Whose::Only && !cut.unread && !cut.is_of_files(),
-        }
+        serial_host::takes(step)
     }
 
     fn keys(&self, _: &DriveConfig) -> Vec<(&'static str, Value)> {
@@ -143,54 +132,23 @@ impl Subject for Log {
     }
 }
 
-impl System for LogHost {
+impl SerialHost for LogHost {
     type Command = LogCommand;
 
-    fn apply(&mut self, step: &Step<LogCommand>, totals: &mut Totals) -> ControlFlow<()> {
-        let mut done = Ok(());
-        match step {
-            Step::Command(command) => {
-                totals.commands += 1;
-                done = self.command(command);
-            }
-            // Each command is waited for.
-            Step::Drain => {}
-            Step::Fail(kind, place) => self.drive().fail_next(*kind, place.block()),
-            Step::Cut(cut) => {
-                self.power.set_trap(*cut, self.completed_durable);
-                done = if self.power.is_due(self.completed_durable) { Err(Stop::Cut) } else { Ok(()) };
-            }
-            Step::Run(_) | Step::Pass(_) => unreachable!("{step} is no step of a host of a log"),
-        }
-        if let Err(why) = done {
-            self.cut(totals);
-            if why == Stop::ReadOnly {
-                self.is_over = true;
-                self.compare_at_rest();
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
+    fn serial(&self) -> &SerialDrive {
+        &self.serial
     }
 
-    fn end(&mut self, totals: &mut Totals) {
-        self.cut(totals);
-        self.compare_at_rest();
+    fn serial_mut(&mut self) -> &mut SerialDrive {
+        &mut self.serial
     }
 
-    fn drives(&self) -> Vec<&Drive> {
-        self.power.if_on().into_iter().collect()
+    fn cut(&mut self, totals: &mut Totals) {
+        self.cut_and_compare(totals);
     }
 
-    fn count(&self, totals: &mut Totals) {
-        totals.read_only += u64::from(self.is_over);
-    }
-}
-
-impl LogHost {
-    fn compare_at_rest(&mut self) {
-        let compared = self.compare();
-        assert!(compared.is_ok(), "the host stopped, and nothing was to stop it: {compared:?}");
+    fn compare_all(&mut self) -> Result<(), Stop> {
+        self.compare()
     }
 
     fn command(&mut self, command: &LogCommand) -> Result<(), Stop> {

@@ -23,7 +23,7 @@ pub fn commands_from_bytes(bytes: &[u8]) {
     let Some(design) = design_with(&SHRD) else { return };
     draw_design(&mut config, design, &mut rng(u64::from(rest.next().unwrap_or(0)), "commands from bytes"));
     let mut host = LogHost::new(&config, 1);
-    host.may_end_read_only = true;
+    host.serial.may_end_read_only = true;
     while let Some(opcode) = rest.next() {
         let mut word = |most: u64| {
             let bytes: Vec<u8> = rest.by_ref().take(2).collect();
@@ -79,5 +79,5 @@ pub fn commands_from_bytes(bytes: &[u8]) {
             Err(Stop::ReadOnly | Stop::Cut) => break,
         }
     }
-    host.power.check();
+    host.serial.power.check();
 }

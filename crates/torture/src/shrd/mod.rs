@@ -19,16 +19,15 @@ use ssdlab_base::command_sets::shrd::{
     VENDOR_TRIM_LOG, VENDOR_TWRITE_HEADER,
 };
 use ssdlab_base::{Op, Opcode, Request};
-use ssdlab_device::{Data, Drive, DriveConfig, DriveError, Options, Payload, Status, sector_stamp};
-use ssdlab_flash::Contents;
+use ssdlab_device::{Drive, DriveConfig, DriveError, Status, sector_stamp};
 
-use crate::cut::{PoweredDrive, Stop};
-use crate::journal::stamps;
+use crate::cut::Stop;
+use crate::serial_host::SerialDrive;
 use crate::totals::Totals;
 
 /// A host that sends one command after the other, and knows what each unit must hold.
 pub struct LogHost {
-    power: PoweredDrive,
+    serial: SerialDrive,
     /// Sectors of a unit.
     pub per_unit: u64,
     /// Units of the user.
@@ -37,8 +36,6 @@ pub struct LogHost {
     pub log_units: u32,
     /// Headers, remaps and trims go as vendor commands.
     pub vendor: bool,
-    /// The drive may run out of spare blocks, and take no more writes.
-    may_end_read_only: bool,
     /// By unit: stamps of all that was written, the oldest first; 0 is a trim. Those before `durable` cannot come back.
     written: BTreeMap<u32, (Vec<u32>, usize)>,
     /// By unit: the tLPN that has it.
@@ -49,10 +46,6 @@ pub struct LogHost {
     next_tlpn: u32,
     /// A unit in the log was replaced at its own address, and no flush came since: the copy in the log is needed.
     needs_flush: bool,
-    /// Flushes, FUA commands and writes to the log that have completed.
-    completed_durable: u64,
-    /// The drive takes no more writes.
-    is_over: bool,
 }
 
 impl LogHost {
@@ -69,23 +62,20 @@ impl LogHost {
     /// # Errors
     /// The drive is refused.
     fn build(config: &DriveConfig, seed: u64) -> Result<LogHost, DriveError> {
-        let mut power = PoweredDrive::new(config, Options { seed, contents: Contents::Stamps })?;
+        let mut serial = SerialDrive::new(config, seed)?;
         let per_unit = u64::from(config.ftl.mapping_unit) / 512;
         Ok(LogHost {
             per_unit,
-            user_units: (power.get().user_sectors() / per_unit) as u32,
-            log_units: (power.get().reserved_sectors() / per_unit) as u32,
-            power,
+            user_units: (serial.power.get().user_sectors() / per_unit) as u32,
+            log_units: (serial.power.get().reserved_sectors() / per_unit) as u32,
+            serial,
             vendor: false,
-            may_end_read_only: false,
             written: BTreeMap::new(),
             table: BTreeMap::new(),
             log: BTreeMap::new(),
             next_stamp: 0,
             next_tlpn: 0,
             needs_flush: false,
-            completed_durable: 0,
-            is_over: false,
         })
     }
 
@@ -94,7 +84,7 @@ impl LogHost {
     /// # Panics
     /// It has no power.
     pub fn drive(&mut self) -> &mut Drive {
-        self.power.get()
+        self.serial.power.get()
     }
 
     /// Runs one command; what it read, if the power stays.
@@ -102,21 +92,8 @@ impl LogHost {
     /// # Errors
     /// The host has to stop.
     pub fn run(&mut self, request: Request, words: &[u64], stamp: u32) -> Result<(Status, Vec<u64>), Stop> {
-        let drive = self.drive();
-        let request = Request { at: drive.now(), tag: 1, ..request };
-        drive.submit_command(&request, Payload { data: Data::Stamp(stamp.into()), words });
-        while self.drive().completions().is_empty() {
-            if self.power.is_due(self.completed_durable) {
-                return Err(Stop::Cut);
-            }
-            assert!(self.power.run_event(), "{request:?} never completes");
-        }
-        let done = self.drive().completions().pop().expect("one command");
-        let cells = self.drive().read_data().pop().map(|(_, cells)| stamps(&cells)).unwrap_or_default();
-        if done.status == Status::ReadOnly && self.may_end_read_only {
-            return Err(Stop::ReadOnly);
-        }
-        Ok((done.status, cells))
+        let back = self.serial.run(request, words, stamp)?;
+        Ok((back.status, back.stamps))
     }
 
     /// Runs a command of the set on `units` units of the log from `first` on, and gives back its status.
@@ -189,7 +166,7 @@ impl LogHost {
         self.next_tlpn = first + count;
         let status = self.of_set(TWRITE_DATA, first, count, &[], stamp)?;
         assert_eq!(status, Status::Success, "data of {header:?}");
-        self.completed_durable += 1;
+        self.serial.completed_durable += 1;
         for (tlpn, unit) in (first..).zip(units) {
             self.table.insert(*unit, tlpn);
             self.is_durable(*unit);
@@ -257,7 +234,7 @@ impl LogHost {
                 self.is_durable(unit);
             }
         }
-        self.completed_durable += u64::from(fua);
+        self.serial.completed_durable += u64::from(fua);
         Ok(())
     }
 
@@ -273,7 +250,7 @@ impl LogHost {
         let (status, _) = self.run(Request::new(Op::Flush, 0, 0), &[], 0)?;
         assert_eq!(status, Status::Success);
         self.needs_flush = false;
-        self.completed_durable += 1;
+        self.serial.completed_durable += 1;
         self.all_durable();
         Ok(())
     }
@@ -332,16 +309,13 @@ impl LogHost {
     /// The host has to stop.
     pub fn compare(&mut self) -> Result<(), Stop> {
         (0..self.user_units).try_for_each(|unit| self.compare_unit(unit))?;
-        self.power.check();
+        self.serial.power.check();
         Ok(())
     }
 
     /// The power goes, by the cut that waits or at once, and comes back; the table is lost.
-    fn cut(&mut self, totals: &mut Totals) {
-        let cut = self.power.take_trap();
-        self.power.pass_part(&cut);
-        self.power.cut(&cut, totals);
-        totals.sectors_compared += self.drive().user_sectors();
+    fn cut_and_compare(&mut self, totals: &mut Totals) {
+        self.serial.cut(totals);
         self.table.clear();
         self.log.clear();
         self.needs_flush = false;
@@ -356,6 +330,6 @@ impl LogHost {
             // What is there is what counts from now on; whether it survives the next cut is open until a flush.
             stamps.truncate(stamps.iter().rposition(|stamp| *stamp == found).expect("it was there") + 1);
         }
-        self.power.check();
+        self.serial.power.check();
     }
 }

@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use ssdlab_base::{Op, Request};
+use ssdlab_base::Request;
 
 use crate::script::ScriptError;
 use crate::step::{BlockCommand, Command, Words};
@@ -43,7 +43,7 @@ impl fmt::Display for LogCommand {
             LogCommand::Remap(bits) => write!(to, "remap {bits:#x}"),
             LogCommand::TrimDead => write!(to, "trim-dead"),
             LogCommand::Restore => write!(to, "restore"),
-            LogCommand::Block(request) => BlockCommand { request: *request, depth: 1 }.fmt(to),
+            LogCommand::Block(request) => BlockCommand::alone(*request).fmt(to),
         }
     }
 }
@@ -62,13 +62,7 @@ impl Command for LogCommand {
             }
             "trim-dead" => Some(LogCommand::TrimDead),
             "restore" => Some(LogCommand::Restore),
-            _ => {
-                let command = BlockCommand::parse(first, words)?;
-                let plain = |BlockCommand { request, depth }: &BlockCommand| {
-                    (request.queue, request.stream, *depth) == (0, 0, 1) && request.op != Op::WriteZeroes
-                };
-                command.filter(plain).map(|command| LogCommand::Block(command.request))
-            }
+            _ => BlockCommand::parse_alone(first, words)?.map(LogCommand::Block),
         })
     }
 
@@ -80,10 +74,7 @@ impl Command for LogCommand {
             }
             LogCommand::Remap(_) => vec![LogCommand::Remap(u64::MAX)],
             LogCommand::TrimDead | LogCommand::Restore => Vec::new(),
-            LogCommand::Block(request) => {
-                let plainer = BlockCommand { request: *request, depth: 1 }.plainer().into_iter();
-                plainer.map(|plain| LogCommand::Block(plain.request)).collect()
-            }
+            LogCommand::Block(request) => BlockCommand::plainer_alone(*request).map(LogCommand::Block).collect(),
         }
     }
 }

@@ -121,7 +121,7 @@ impl MapCache {
                     continue;
                 }
                 assert!(lpn.0 >= self.shape.mapped_units, "unit {unit} of a map block is of user unit {lpn}");
-                let before = data.unit_of(lpn).map_or(0, |unit| sequence_of(media, unit));
+                let before = data.unit_of(lpn).map_or(0, |unit| media.sequence_of(unit));
                 if sequence > before || seeded(Bug::OlderMapPageWins) {
                     data.found(lpn, Some(unit));
                 }
@@ -332,12 +332,7 @@ pub(in crate::ftl) struct Logged {
 /// Programs before this one are known to a map page.
 fn as_of(media: &Media, unit: UnitId) -> u64 {
     if seeded(Bug::MoveMakesMapPageNew) {
-        return sequence_of(media, unit);
+        return media.sequence_of(unit);
     }
     media.flash.oob.record(unit).map_or(0, |words| words[0])
-}
-
-fn sequence_of(media: &Media, unit: UnitId) -> u64 {
-    let Place { block, page } = media.place_of(unit);
-    media.flash.oob.sequence(block, page)
 }

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_flash::{BlockId, Lpn, Ppn};
+use ssdlab_flash::{Lpn, Ppn};
 
 use super::MvFtl;
 use super::layout::{self, Version};
 use crate::ftl::durable_trims::DurableTrims;
+use crate::ftl::oob_recovery::scan_pages;
 use crate::ftl::trims::TrimRecord;
-use crate::media::{Media, Place};
+use crate::media::Media;
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
 
@@ -66,34 +67,20 @@ impl MvFtl {
 
     /// Finds, for each logical page, the newest version that nothing older shows through.
     fn find_floors(&mut self, media: &mut Media, floors: &mut [Ppn], reads: &mut RecoveryReads) {
-        let mut newest = 0;
-        for block in (0..media.flash.geometry().blocks()).map(BlockId) {
-            let state = *media.flash.blocks.get(block);
-            if state.torn {
-                continue;
+        scan_pages(media, reads, |media, place, is_readable| {
+            let ppn = media.ppn_at(place);
+            let owner = media.flash.oob.lpn(ppn.sole_unit());
+            if !is_readable || owner.is_of_stripe() {
+                return;
             }
-            for page in 0..state.programmed {
-                let ppn = media.ppn_at(Place { block, page });
-                reads.oob(Place { block, page });
-                // Torn pages count here: numbers in a block must rise from its first page on, whatever became of that.
-                newest = newest.max(media.flash.oob.sequence(block, page));
-                if !media.flash.blocks.readable(ppn) && !seeded(Bug::TornPageTrusted) {
-                    continue;
-                }
-                if media.flash.oob.lpn(ppn.sole_unit()).is_of_stripe() {
-                    continue;
-                }
-                if media.flash.oob.lpn(ppn.sole_unit()) != Lpn::NONE {
-                    self.find_floor(media, ppn, media.flash.oob.lpn(ppn.sole_unit()), floors);
-                    continue;
-                }
-                for version in layout::versions(media, ppn, self.patterns, self.full_mask) {
-                    self.find_floor(media, ppn, version.lpn, floors);
-                }
+            if owner != Lpn::NONE {
+                self.find_floor(media, ppn, owner, floors);
+                return;
             }
-        }
-        // Pages that were never begun may have been given higher numbers: skip well past what could be in flight.
-        media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { 1 << 20 });
+            for version in layout::versions(media, ppn, self.patterns, self.full_mask) {
+                self.find_floor(media, ppn, version.lpn, floors);
+            }
+        });
     }
 
     /// The page may hold the newest version of a logical page that nothing older shows through.

@@ -9,6 +9,7 @@ use ssdlab_flash::{Cause, Lpn, UnitId};
 use super::relocation::Move;
 use super::{PageFtl, UNMAPPED};
 use crate::DriveConfig;
+use crate::ftl::page_of_units::Purpose;
 use crate::ftl::trims::TrimState;
 use crate::ftl::{MAX_UNITS, UnitWrite};
 use crate::media::{Frontier, Media, Place};
@@ -126,8 +127,8 @@ impl PageFtl {
         owner: Waiter,
         from_ram: bool,
     ) {
-        let how = Move { cause: Cause::Mapping, frontier: Frontier::Map, owner, from_ram };
-        self.move_units(media, sources, place, how);
+        let purpose = Purpose { cause: Cause::Mapping, frontier: Frontier::Map, owner };
+        self.move_units(media, sources, place, Move { purpose, from_ram });
     }
 
     /// The current units of a superblock from `cursor` on, by the order in which its pages were given out, each with its

@@ -17,17 +17,17 @@ use std::io::{self, Read, Write};
 
 use arrayvec::ArrayVec;
 use ssdlab_base::{Saved, damaged, saved};
-use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpId, OpKind, Ppn, UnitId};
+use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, NONE, OpKind, Ppn, UnitId};
 
 use crate::ftl::allocator::Allocator;
 use crate::ftl::durable_trims::DurableTrims;
+use crate::ftl::page_of_units::{PageOfUnits, Purpose};
 use crate::ftl::trims::TrimState;
 use crate::ftl::{
     Design, Found, Ftl, MAX_UNITS, Make, NoSpace, PREFETCHED, Relocated, TrimTarget, UnitWrite, full_mask,
 };
-use crate::media::{Frontier, Media, Place, Programming, Source};
+use crate::media::{Frontier, Media, Place, Programming};
 use crate::recovery_reads::RecoveryReads;
-use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, Superblock};
 
@@ -180,62 +180,26 @@ impl PageFtl {
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
-        let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
-        let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
-        let mut taken: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
-        let mut program_cause = cause;
+        let mut page = PageOfUnits::default();
+        let mut purpose = Purpose { cause, frontier, owner };
         for (index, write) in units.iter().enumerate() {
             let unit = first + index as u32;
             lpns.push(write.lpn);
             let current = self.map.get(write.lpn.index());
-            let mut source = UnitId::NONE;
-            let old = if seeded(Bug::OldSectorsDropped) { UNMAPPED } else { current };
-            media.store_over(unit, old, write.mask, write.sector_data);
-            media.flash.oob.number_write(unit);
-            if write.mask == 0 && frontier != Frontier::Log {
-                // The host did not write it now.
-                media.flash.oob.keep_number(current, unit);
-            }
+            debug_assert!(
+                write.mask == self.full_mask || current == UNMAPPED || self.is_valid(current),
+                "a unit is completed from {current}, which is not current"
+            );
             self.partial_page_writes += u64::from(write.mask != self.full_mask);
-            if write.mask != self.full_mask && current != UNMAPPED {
-                program_cause = Cause::ReadModifyWrite;
-                let missing = (self.full_mask & !write.mask).count_ones() * 512;
-                let lost = media.flash.oob.is_poisoned(current);
-                debug_assert!(self.is_valid(current), "a unit is completed from {current}, which is not current");
-                match media.fetch(media.page_of(current), missing, Cause::ReadModifyWrite) {
-                    Source::Here | Source::Read { failed: false } if !lost => {}
-                    Source::Here | Source::Read { .. } => media.flash.lose(unit),
-                    Source::After { op, from, .. } => {
-                        source = from.first_unit(self.units_per_page) + current % self.units_per_page;
-                        if !after.contains(&op) {
-                            after.push(op);
-                        }
-                        if lost {
-                            media.flash.lose(unit);
-                        }
-                    }
-                }
+            if page.complete(media, unit, current, write, self.full_mask, frontier) {
+                purpose.cause = Cause::ReadModifyWrite;
             }
-            taken.push(source);
             let old = self.remap(media, write.lpn, unit, place.block);
             if old != UNMAPPED {
-                pins.push(media.block_of(old));
+                page.pin(media.block_of(old));
             }
         }
-        media.program(
-            place,
-            &lpns,
-            Programming {
-                kind: OpKind::Program,
-                cause: program_cause,
-                frontier,
-                owner,
-                pins: &pins,
-                after: &after,
-                taken: &taken,
-                source: Ppn::NONE,
-            },
-        );
+        page.program(media, place, &lpns, purpose, Ppn::NONE);
     }
 }
 
@@ -422,13 +386,7 @@ impl Ftl for PageFtl {
             ("partial_page_writes".to_string(), self.partial_page_writes as f64),
             ("additional_reads".to_string(), reads as f64),
         ];
-        if let Some(lists) = media.list_counters() {
-            metrics.extend([
-                ("lists".to_string(), lists.full as f64),
-                ("early_lists".to_string(), lists.early as f64),
-                ("lists_read".to_string(), lists.read as f64),
-            ]);
-        }
+        metrics.extend(media.list_metrics());
         metrics
     }
 

@@ -9,6 +9,7 @@ use ssdlab_flash::{BlockId, Cause, Lpn, NONE, OpKind, Ppn, UnitId};
 use super::PageFtl;
 use crate::ftl::Relocated;
 use crate::ftl::bit_fields::{clear_bits, set_bits};
+use crate::ftl::page_of_units::copy_unit;
 use crate::media::{Frontier, Media, Place, Programming};
 use crate::waiter::Waiter;
 
@@ -122,7 +123,7 @@ impl PageFtl {
             let place = Place { block: BlockId(victim), page: source - first };
             *read = media.read(place, bytes, cause, Waiter::None);
             if keeps_contents {
-                self.copy_unit(media, source, to + index as u32);
+                copy_unit(media, source, to + index as u32);
             }
             at = source + 1;
         }

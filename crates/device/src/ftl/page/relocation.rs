@@ -1,21 +1,20 @@
 //! Moving what is valid out of a block: for garbage collection, wear levelling and retirement.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{BlockId, Cause, Lpn, OpId, OpKind, Ppn, UnitId};
+use ssdlab_flash::{BlockId, Cause, Lpn, UnitId};
 
 use super::{PageFtl, UNMAPPED};
 use crate::ftl::bit_fields::next_set;
+use crate::ftl::page_of_units::{Moving, Purpose, rewritten_to};
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated};
-use crate::media::{Frontier, Media, Place, Programming};
+use crate::media::{Frontier, Media, Place};
 use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 
 /// How units are moved.
 #[derive(Clone, Copy)]
 pub(super) struct Move {
-    pub(super) cause: Cause,
-    pub(super) frontier: Frontier,
-    pub(super) owner: Waiter,
+    pub(super) purpose: Purpose,
     /// The controller still holds the data: nothing is read.
     pub(super) from_ram: bool,
 }
@@ -109,7 +108,7 @@ impl PageFtl {
         let group = media.pool.group_of(victim);
         let frontier = Frontier::of_relocation(media.pool.kind(victim));
         let place = media.take_page(group, frontier).expect("a page was seen to be there");
-        self.move_units(media, &sources, place, Move { cause, frontier, owner, from_ram: false });
+        self.move_units(media, &sources, place, Move { purpose: Purpose { cause, frontier, owner }, from_ram: false });
         self.count_relocation_padding(media, 1, sources.len() as u32);
         at
     }
@@ -134,33 +133,13 @@ impl PageFtl {
     /// Reads the pages of `sources` and programs their units into `place`.
     #[inline]
     pub(super) fn move_units(&mut self, media: &mut Media, sources: &[UnitId], place: Place, how: Move) {
-        let Move { cause, frontier, owner, from_ram } = how;
+        let Move { purpose, from_ram } = how;
         let first = media.unit_at(place);
         let mut lpns: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
-        let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
-        let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
-        let mut taken: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
-        // What a record of trims says is in RAM as well: it is never lost, and not moved where it could be.
-        let is_record = |media: &Media, unit: UnitId| media.flash.oob.lpn(unit).0 >= self.user_units;
-        let timed = media.flash.timed();
-        let copyback = self.copyback
-            && !from_ram
-            && frontier == Frontier::Gc
-            && sources.len() == self.units_per_page as usize
-            && sources[0] % self.units_per_page == 0
-            && sources[sources.len() - 1] - sources[0] + 1 == self.units_per_page
-            && media.flash.blocks.readable(media.page_of(sources[0]))
-            && !sources.iter().any(|source| is_record(media, *source));
-        debug_assert!(
-            sources.len() <= self.units_per_page as usize,
-            "{} units are moved to a page of {}",
-            sources.len(),
-            self.units_per_page
-        );
-        let mut last_page = Ppn::NONE;
-        let mut read_failed = false;
+        // Records of trims.
+        let is_record = |lpn: Lpn| lpn.0 >= self.user_units;
+        let mut moving = Moving::new(media, sources, purpose, from_ram, self.copyback, is_record);
         for (index, source) in sources.iter().enumerate() {
-            let from = media.place_of(*source);
             let lpn = media.flash.oob.lpn(*source);
             debug_assert!(
                 (lpn.index()) < self.map.len(),
@@ -168,55 +147,14 @@ impl PageFtl {
             );
             let unit = first + index as u32;
             lpns.push(lpn);
-            pins.push(from.block);
-            let page = media.page_of(*source);
-            // A page whose program failed is still in RAM.
-            let read = !copyback && !from_ram && media.flash.blocks.readable(page);
-            if page != last_page && read {
-                last_page = page;
-                if timed {
-                    // Only what is moved crosses the channel.
-                    let page_units = sources[index..].iter().take_while(|other| media.page_of(**other) == page).count();
-                    let bytes = page_units as u32 * media.unit_bytes;
-                    after.push(media.read(from, bytes, cause, Waiter::None));
-                } else {
-                    read_failed = media.read_now(from, cause);
-                }
-            }
-            let at_risk = read && lpn.0 < self.user_units;
-            taken.push(if at_risk { *source } else { UnitId::NONE });
-            self.copy_unit(media, *source, unit);
-            if frontier != Frontier::Log {
-                media.flash.oob.has_final_name(unit);
-            }
-            if read_failed && at_risk {
-                media.flash.lose(unit);
-            }
+            moving.bring(media, index, unit, lpn.0 >= self.user_units);
             let old = self.remap(media, lpn, unit, place.block);
             debug_assert!(
                 old == *source || seeded(Bug::SupersededMoved),
                 "unit {source} is moved, and {old} is the one that is mapped"
             );
         }
-        let (kind, source) =
-            if copyback { (OpKind::Copyback, media.page_of(sources[0])) } else { (OpKind::Program, Ppn::NONE) };
-        let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
-        media.program(place, &lpns, Programming { kind, cause, frontier, owner, pins, after, taken, source });
-        if media.lists_owners() && !sources.iter().all(|source| media.is_durable(media.page_of(*source))) {
-            media.is_only_copy(place);
-        }
-    }
-
-    /// What a unit holds goes with it: sector data, metadata records, and the mark of lost data.
-    #[inline]
-    pub(super) fn copy_unit(&self, media: &mut Media, from: UnitId, to: UnitId) {
-        if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(from, to) {
-            media.flash.oob.poison(to);
-        }
-        media.flash.oob.carry(from, to);
-        if seeded(Bug::MoveRenumbers) && media.flash.oob.keeps_origins() {
-            media.flash.oob.number_write(to);
-        }
+        moving.program(media, place, &lpns);
     }
 
     /// The units of a page whose program failed go to another page, straight from RAM. False when none is current.
@@ -238,26 +176,10 @@ impl PageFtl {
         if sources.is_empty() {
             return Ok(false);
         }
-        let own = media.group_of(place.block);
-        let frontier = match frontier {
-            // What relocation moved goes where the host may write when its own group has no room: erases that would make some
-            // can wait for a map page that names it.
-            Frontier::Gc if !media.has_page(own, frontier) => Frontier::Host(0),
-            _ => frontier,
-        };
-        let group = match frontier {
-            Frontier::Gc | Frontier::Map => own,
-            Frontier::Log => {
-                let mut groups = 0..media.pool.groups();
-                groups.find(|group| media.has_page(*group, frontier)).ok_or(NoSpace)?
-            }
-            Frontier::Host(_) => {
-                let lpn = media.flash.oob.lpn(sources[0]);
-                self.allocator.choose(media, lpn, frontier).ok_or(NoSpace)?
-            }
-        };
+        let choose = |media: &Media, to| self.allocator.choose(media, media.flash.oob.lpn(sources[0]), to);
+        let (group, frontier) = rewritten_to(media, media.group_of(place.block), frontier, choose)?;
         let target = media.take_page(group, frontier).ok_or(NoSpace)?;
-        self.move_units(media, &sources, target, Move { cause, frontier, owner, from_ram: true });
+        self.move_units(media, &sources, target, Move { purpose: Purpose { cause, frontier, owner }, from_ram: true });
         Ok(true)
     }
 }

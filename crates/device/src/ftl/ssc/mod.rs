@@ -38,6 +38,7 @@ use self::log::{Log, Remembered};
 use self::table::{COPIES_BYTES, Present, SLOT_BYTES, Table};
 use super::allocator::Allocator;
 use super::bit_fields::next_set;
+use super::page_of_units::Purpose;
 use super::{
     Commands, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite, full_mask,
 };
@@ -302,7 +303,7 @@ impl Ftl for Ssc {
         let group = self.allocator.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
         let place = media.take_seen_page(group, frontier);
         let clean = self.writes_clean(owner, units.len() as u32);
-        self.write_at(media, place, units, clean, frontier, cause, owner);
+        self.write_at(media, place, units, clean, Purpose { cause, frontier, owner });
         let empty = self.units_per_page as usize - units.len();
         media.padding_bytes += empty as u64 * u64::from(media.unit_bytes);
         Ok(())
@@ -503,13 +504,7 @@ impl Ftl for Ssc {
         .map(|(name, count)| (name.to_string(), count as f64))
         .collect();
         metrics.push(("map_probes_mean".to_string(), if looks == 0 { 0.0 } else { slots as f64 / looks as f64 }));
-        if let Some(lists) = media.list_counters() {
-            metrics.extend([
-                ("lists".to_string(), lists.full as f64),
-                ("early_lists".to_string(), lists.early as f64),
-                ("lists_read".to_string(), lists.read as f64),
-            ]);
-        }
+        metrics.extend(media.list_metrics());
         metrics
     }
 

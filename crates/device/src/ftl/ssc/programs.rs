@@ -1,23 +1,14 @@
 //! Programs of units: those of the host, those that collection moves, and those of a page whose program failed.
 
 use arrayvec::ArrayVec;
-use ssdlab_flash::{BlockId, Cause, Lpn, OpId, OpKind, Ppn, UnitId};
+use ssdlab_flash::{BlockId, Cause, Lpn, Ppn, UnitId};
 
 use super::table::Present;
 use super::{CLEAN, Ssc, unmarked};
+use crate::ftl::page_of_units::{Moving, PageOfUnits, Purpose, rewritten_to};
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated, UnitWrite};
-use crate::media::{Frontier, Media, Place, Programming, Source};
+use crate::media::{Frontier, Media, Place};
 use crate::waiter::Waiter;
-
-/// How units are moved.
-#[derive(Clone, Copy)]
-struct Move {
-    cause: Cause,
-    frontier: Frontier,
-    owner: Waiter,
-    /// The controller still holds the data: nothing is read.
-    from_ram: bool,
-}
 
 impl Ssc {
     /// A block goes to a unit that the next program writes; returns where it was.
@@ -35,25 +26,20 @@ impl Ssc {
     }
 
     /// Programs units of the host into `place`: completes partial ones, remaps all, and keeps the order of what they supersede.
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn write_at(
         &mut self,
         media: &mut Media,
         place: Place,
         units: &[UnitWrite<'_>],
         clean: bool,
-        frontier: Frontier,
-        cause: Cause,
-        owner: Waiter,
+        purpose: Purpose,
     ) {
         let most = self.units_per_page as usize;
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
         let first = media.unit_at(place);
         let mut owners: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
-        let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
-        let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
-        let mut taken: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
-        let mut program_cause = cause;
+        let mut page = PageOfUnits::default();
+        let mut purpose = purpose;
         for (index, write) in units.iter().enumerate() {
             let unit = first + index as u32;
             let current = self.look_up(write.lpn);
@@ -61,42 +47,17 @@ impl Ssc {
             // What is written anew as it is stays what it was.
             let clean = clean || write.mask == 0 && current.is_some_and(|present| present.clean);
             owners.push(if clean { Lpn(write.lpn.0 | CLEAN) } else { write.lpn });
-            let mut source = UnitId::NONE;
-            media.store_over(unit, before, write.mask, write.sector_data);
-            media.flash.oob.number_write(unit);
-            if write.mask == 0 {
-                media.flash.oob.keep_number(before, unit);
-            }
             self.counters.partial_page_writes += u64::from(write.mask != self.full_mask);
-            if write.mask != self.full_mask && current.is_some() {
-                program_cause = Cause::ReadModifyWrite;
-                let missing = (self.full_mask & !write.mask).count_ones() * 512;
-                let lost = media.flash.oob.is_poisoned(before);
-                match media.fetch(media.page_of(before), missing, Cause::ReadModifyWrite) {
-                    Source::Here | Source::Read { failed: false } if !lost => {}
-                    Source::Here | Source::Read { .. } => media.flash.lose(unit),
-                    Source::After { op, from, .. } => {
-                        source = from.first_unit(self.units_per_page) + before % self.units_per_page;
-                        if !after.contains(&op) {
-                            after.push(op);
-                        }
-                        if lost {
-                            media.flash.lose(unit);
-                        }
-                    }
-                }
+            if page.complete(media, unit, before, write, self.full_mask, purpose.frontier) {
+                purpose.cause = Cause::ReadModifyWrite;
             }
-            taken.push(source);
             if let Some(old) = self.remap(media, write.lpn, unit, clean) {
-                pins.push(media.block_of(old.unit));
+                page.pin(media.block_of(old.unit));
             }
         }
         let owed = self.owed.take();
         media.look_up(owed);
-        let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
-        let kind = OpKind::Program;
-        let how = Programming { kind, cause: program_cause, frontier, owner, pins, after, taken, source: Ppn::NONE };
-        media.program(place, &owners, how);
+        page.program(media, place, &owners, purpose, Ppn::NONE);
     }
 
     /// Moves dirty units of a victim from `cursor` on, and drops clean ones.
@@ -128,7 +89,7 @@ impl Ssc {
             let Some(place) = media.take_page(group, frontier) else {
                 return Relocated { cursor: sources[0] - first, started, stuck: true };
             };
-            self.move_units(media, &sources, place, Move { cause, frontier, owner, from_ram: false });
+            self.move_units(media, &sources, place, Purpose { cause, frontier, owner }, false);
             let empty = self.units_per_page as usize - sources.len();
             media.relocation_padding_bytes += empty as u64 * u64::from(media.unit_bytes);
             self.counters.moved += sources.len() as u64;
@@ -163,59 +124,19 @@ impl Ssc {
     }
 
     /// Reads the pages of `sources` and programs their units into `place`.
-    fn move_units(&mut self, media: &mut Media, sources: &[UnitId], place: Place, how: Move) {
-        let Move { cause, frontier, owner, from_ram } = how;
+    fn move_units(&mut self, media: &mut Media, sources: &[UnitId], place: Place, purpose: Purpose, from_ram: bool) {
         let first = media.unit_at(place);
         let per_page = self.units_per_page;
         assert!(!sources.is_empty(), "a page of nothing is moved to {place:?}");
         assert!(sources.len() <= per_page as usize, "{} units are moved to {place:?}, of {per_page}", sources.len());
         let mut owners: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
-        let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
-        let mut after: ArrayVec<OpId, MAX_UNITS> = ArrayVec::new();
-        let mut taken: ArrayVec<UnitId, MAX_UNITS> = ArrayVec::new();
-        let is_log = |media: &Media, unit: UnitId| unmarked(media.flash.oob.lpn(unit)).0 >= self.user_units;
-        let timed = media.flash.timed();
-        let copyback = self.copyback
-            && !from_ram
-            && frontier == Frontier::Gc
-            && sources.len() == per_page as usize
-            && sources[0] % per_page == 0
-            && sources[sources.len() - 1] - sources[0] + 1 == per_page
-            && media.flash.blocks.readable(media.page_of(sources[0]))
-            && !sources.iter().any(|source| is_log(media, *source));
-        let mut last_page = Ppn::NONE;
-        let mut read_failed = false;
+        let is_log = |owner: Lpn| unmarked(owner).0 >= self.user_units;
+        let mut moving = Moving::new(media, sources, purpose, from_ram, self.copyback, is_log);
         for (index, source) in sources.iter().enumerate() {
-            let from = media.place_of(*source);
             let lpn = unmarked(media.flash.oob.lpn(*source));
             let log_number = self.log_number(lpn);
             let unit = first + index as u32;
-            pins.push(from.block);
-            let page = media.page_of(*source);
-            // A page whose program failed is still in RAM.
-            let read = !copyback && !from_ram && media.flash.blocks.readable(page);
-            if page != last_page && read {
-                last_page = page;
-                if timed {
-                    // Only what is moved crosses the channel.
-                    let page_units = sources[index..].iter().take_while(|other| media.page_of(**other) == page).count();
-                    let bytes = page_units as u32 * media.unit_bytes;
-                    after.push(media.read(from, bytes, cause, Waiter::None));
-                } else {
-                    read_failed = media.read_now(from, cause);
-                }
-            }
-            // What the log says is in RAM as well: it is never lost, and not moved where it could be.
-            let at_risk = read && log_number.is_none();
-            taken.push(if at_risk { *source } else { UnitId::NONE });
-            if media.flash.store.sector_data_bytes() > 0 && !media.flash.store.copy(*source, unit) {
-                media.flash.oob.poison(unit);
-            }
-            media.flash.oob.carry(*source, unit);
-            media.flash.oob.has_final_name(unit);
-            if read_failed && at_risk {
-                media.flash.lose(unit);
-            }
+            moving.bring(media, index, unit, log_number.is_some());
             if let Some(number) = log_number {
                 let log_unit = &mut self.log.units[number as usize];
                 assert_eq!(log_unit.unit, *source, "log unit {number} is moved from where it is not");
@@ -232,13 +153,7 @@ impl Ssc {
         }
         let owed = self.owed.take();
         media.look_up(owed);
-        let (kind, source) =
-            if copyback { (OpKind::Copyback, media.page_of(sources[0])) } else { (OpKind::Program, Ppn::NONE) };
-        let (pins, after, taken) = (&pins[..], &after[..], &taken[..]);
-        media.program(place, &owners, Programming { kind, cause, frontier, owner, pins, after, taken, source });
-        if media.lists_owners() && !sources.iter().all(|source| media.is_durable(media.page_of(*source))) {
-            media.is_only_copy(place);
-        }
+        moving.program(media, place, &owners);
     }
 
     /// The units of a page whose program failed go to another page, straight from RAM. False when none is current.
@@ -256,18 +171,11 @@ impl Ssc {
         if sources.is_empty() {
             return Ok(false);
         }
-        let own = media.group_of(place.block);
-        let (group, frontier) = match frontier {
-            Frontier::Gc if media.has_page(own, frontier) => (own, frontier),
-            // What relocation moved goes where the host may write when its own group has no room.
-            _ => {
-                let to = if frontier == Frontier::Gc { Frontier::Host(0) } else { frontier };
-                let lpn = unmarked(media.flash.oob.lpn(sources[0]));
-                (self.allocator.choose(media, lpn, to).ok_or(NoSpace)?, to)
-            }
-        };
+        let lpn = unmarked(media.flash.oob.lpn(sources[0]));
+        let choose = |media: &Media, to| self.allocator.choose(media, lpn, to);
+        let (group, frontier) = rewritten_to(media, media.group_of(place.block), frontier, choose)?;
         let target = media.take_page(group, frontier).ok_or(NoSpace)?;
-        self.move_units(media, &sources, target, Move { cause, frontier, owner, from_ram: true });
+        self.move_units(media, &sources, target, Purpose { cause, frontier, owner }, true);
         Ok(true)
     }
 }

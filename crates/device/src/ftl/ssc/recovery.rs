@@ -9,20 +9,13 @@ use ssdlab_flash::{BlockId, Lpn, NONE, UnitId};
 use super::log::{Fact, IN_SRAM, Note, Remembered};
 use super::{CLEAN, Ssc, is_owned, unmarked};
 use crate::ftl::MAX_UNITS;
+use crate::ftl::oob_recovery::scan_pages;
 use crate::media::{Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
 
-/// Numbers of programs that may have been given to pages which recovery does not see.
-const UNSEEN: u64 = 1 << 20;
-
 /// The log unit in which a note was found, and whether it is the newest of its number.
 type Found = (Note, u32, UnitId, bool);
-
-fn sequence_of(media: &Media, unit: UnitId) -> u64 {
-    let place = media.place_of(unit);
-    media.flash.oob.sequence(place.block, place.page)
-}
 
 impl Ssc {
     pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
@@ -62,8 +55,8 @@ impl Ssc {
                     log_units.push((number, unit));
                     continue;
                 }
-                let newest = self.table.get(lpn).map_or(0, |present| sequence_of(media, present.unit));
-                if sequence_of(media, unit) >= newest {
+                let newest = self.table.get(lpn).map_or(0, |present| media.sequence_of(present.unit));
+                if media.sequence_of(unit) >= newest {
                     self.table.set(lpn, unit, owner.0 & CLEAN != 0);
                 }
                 self.table.add_copy(lpn);
@@ -77,7 +70,7 @@ impl Ssc {
         let mut newest: BTreeMap<u32, UnitId> = BTreeMap::new();
         for (number, unit) in all {
             let known = newest.entry(*number).or_insert(*unit);
-            if sequence_of(media, *unit) > sequence_of(media, *known) {
+            if media.sequence_of(*unit) > media.sequence_of(*known) {
                 *known = *unit;
             }
         }
@@ -104,7 +97,7 @@ impl Ssc {
     fn decide(&mut self, media: &Media, notes: &[Found]) {
         let mut last: BTreeMap<u32, Found> = BTreeMap::new();
         for found in notes {
-            let rank = |(note, _, unit, in_use): &Found| (note.floor, note.clean, *in_use, sequence_of(media, *unit));
+            let rank = |(note, _, unit, in_use): &Found| (note.floor, note.clean, *in_use, media.sequence_of(*unit));
             let known = last.entry(found.0.lpn).or_insert(*found);
             if rank(found) > rank(known) {
                 *known = *found;
@@ -113,7 +106,7 @@ impl Ssc {
         for (lpn, (note, number, unit, in_use)) in last {
             let Some(slot) = self.table.slot(Lpn(lpn)) else { continue };
             assert_ne!(slot.unit, UnitId::NONE, "block {lpn} has copies, and none of them is the newest");
-            let sequence = sequence_of(media, slot.unit);
+            let sequence = media.sequence_of(slot.unit);
             let home = if in_use { number } else { IN_SRAM };
             let fact = if sequence < note.floor {
                 self.table.forget(Lpn(lpn));
@@ -243,32 +236,20 @@ impl Ssc {
 
 /// All pages that can be read, where OOB areas have the owners: each is looked at.
 fn readable_pages(media: &mut Media, reads: &mut RecoveryReads) -> Vec<Place> {
-    let mut newest = 0;
     let mut pages = Vec::new();
-    for block in (0..media.flash.geometry().blocks()).map(BlockId) {
-        let state = *media.flash.blocks.get(block);
-        if state.torn {
-            continue;
+    scan_pages(media, reads, |media, place, is_readable| {
+        let Place { block, page } = place;
+        if media.flash.blocks.get(block).bad {
+            return;
         }
-        for page in 0..state.programmed {
-            let place = Place { block, page };
-            reads.oob(place);
-            // Torn pages count here: numbers in a block must rise from its first page on.
-            newest = newest.max(media.flash.oob.sequence(block, page));
-            if state.bad {
-                continue;
-            }
-            if media.flash.blocks.readable(media.ppn_at(place)) || seeded(Bug::TornPageTrusted) {
-                pages.push(place);
-            } else {
-                // No owner can be read there.
-                let none = [Lpn::NONE; MAX_UNITS];
-                let sequence = media.flash.oob.sequence(block, page);
-                media.flash.oob.restore_page(block, page, &none[..media.units_per_page as usize], sequence);
-            }
+        if is_readable {
+            pages.push(place);
+        } else {
+            // No owner can be read there.
+            let none = [Lpn::NONE; MAX_UNITS];
+            let sequence = media.flash.oob.sequence(block, page);
+            media.flash.oob.restore_page(block, page, &none[..media.units_per_page as usize], sequence);
         }
-    }
-    assert!(newest < 1 << 62, "a page has number {newest}");
-    media.set_sequence(newest + if seeded(Bug::SequenceReused) { 0 } else { UNSEEN });
+    });
     pages
 }

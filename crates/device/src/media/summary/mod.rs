@@ -179,6 +179,14 @@ impl Media {
         self.summary.as_ref().map(|summary| summary.counters)
     }
 
+    /// Counters of lists by name, for results; nothing without lists.
+    pub(crate) fn list_metrics(&self) -> impl Iterator<Item = (String, f64)> + use<> {
+        let counted = self.list_counters().into_iter();
+        counted
+            .flat_map(|lists| [("lists", lists.full), ("early_lists", lists.early), ("lists_read", lists.read)])
+            .map(|(name, count)| (name.to_string(), count as f64))
+    }
+
     /// Forgets what was counted.
     pub(crate) fn reset_list_counters(&mut self) {
         if let Some(summary) = &mut self.summary {
