@@ -3,10 +3,8 @@
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_base::{CommandSet, Nanos, Request};
 use ssdlab_device::critical_path::Path;
-use ssdlab_device::{Completion, Data, Payload, Status};
-use ssdlab_host::{
-    Administration, Again, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic,
-};
+use ssdlab_device::{Completion, Data, Drive, Payload, Status};
+use ssdlab_host::{Administration, Again, BlockDevice, Identity, LayerMetrics, Loss, Member, Part, Power, Traffic};
 
 /// It knows the commands of the set `shrd`.
 #[derive(Debug, Default)]
@@ -115,11 +113,11 @@ impl Administration for AtOnce {
         Traffic::default()
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
+    fn drives(&self) -> Vec<Part<&Drive>> {
         Vec::new()
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
         Vec::new()
     }
 

@@ -119,8 +119,8 @@ fn read_overhead() -> [Figure; 2] {
             let figure = if through == 1 {
                 measure(name, &mut *stack, 1_000_000, true, |_| read(&mut requests))
             } else {
-                let mut parts = stack.parts_mut();
-                measure(name, &mut *parts[0].drive, 1_000_000, true, |_| read(&mut requests))
+                let mut parts = stack.drives_mut();
+                measure(name, &mut *parts[0].device, 1_000_000, true, |_| read(&mut requests))
             };
             keep_better(&mut best[through], figure);
         }

@@ -87,8 +87,8 @@ impl Pair {
     /// Writes as much into each segment of the second drive as making the file system has.
     fn repeat_making(&mut self) {
         let shape = self.drive.segments().expect("a drive of segments");
-        let parts = self.fs.device().parts();
-        let written = |segment| parts[0].drive.segment(segment).map_or(0, |segment| segment.written);
+        let parts = self.fs.device().drives();
+        let written = |segment| parts[0].device.segment(segment).map_or(0, |segment| segment.written);
         let writes: Vec<(u64, u64)> = (0..shape.count).map(|segment| (segment, written(segment))).collect();
         for (segment, sectors) in writes.into_iter().filter(|(_, sectors)| *sectors > 0) {
             let write = Request::new(Op::Write, segment * shape.sectors, sectors);

@@ -42,6 +42,10 @@ def stacks():
         yield f"mirror-append-{count}", above("mirror", [APPEND] * count), APPEND_SETS
         yield f"mirror-append-zoned-{count}", above("mirror", [APPEND] * count), ZONED_SETS
         yield f"mirror-shrd-{count}", above("mirror", [SHRD] * count), SHRD_SETS
+    disk = '{ disk = "wd1502faex", size = "512k", set = ["disk.write_cache.bytes=64k"] }'
+    yield "disk", f'{{ kind = "scheduler", policy = "deadline", below = [{disk}] }}', []
+    yield "mirror-disk", above("mirror", ["{}", disk]), []
+    yield "restoring-disk", f"{{ {RESTORING}, below = [{disk}] }}", []
     yield "mirror-restoring", above("mirror", [f"{{ {RESTORING} }}", "{}"]), []
 
 
@@ -76,8 +80,10 @@ class Subject:
         """Kills the server while it is written to, and looks at what is there."""
         rng = self.rng
         clients = [nbd.Client(self.server.socket) for _ in range(rng.choice((1, 2)))]
+        # Nothing is trimmed where a disk is below.
+        trim = rng.choice((0, 0.1, 0.4)) if clients[0].flags & nbd.SEND_TRIM else 0
         writer = Writer(self.oracle, clients, rng.random(), depth=rng.choice((1, 4, 16, 32)), fua=rng.choice((0.02, 0.2, 0.5)),
-                        flush=rng.choice((0.02, 0.1, 0.3)), trim=rng.choice((0, 0.1, 0.4)), read=0.02)
+                        flush=rng.choice((0.02, 0.1, 0.3)), trim=trim, read=0.02)
         # After so many answers, and not after a time: a busy machine kills as late as an idle one.
         answers = rng.choice((20, 200, 1000)) * rng.random()
 

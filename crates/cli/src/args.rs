@@ -187,7 +187,7 @@ Examples:
 Ctrl-C ends a run and writes the results so far, marked as incomplete. A second Ctrl-C ends at once.")]
 pub(crate) struct Run {
     /// A drive: a description FILE, or the NAME of a shipped one (see `ssdlab devices`); may be repeated
-    #[arg(long, short, value_name = "FILE|NAME", required = true, num_args = 1..)]
+    #[arg(long, short, value_name = "FILE|NAME", required_unless_present = "host", num_args = 1..)]
     pub(crate) device: Vec<String>,
 
     /// A trace in any supported format, a fio job file (*.fio), fio options such as rw=randwrite,bs=4k,iodepth=32, or a

@@ -10,6 +10,7 @@ use ssdlab::variants::{Variant, duts, overrides, vary};
 use ssdlab_base::Nanos;
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
+use ssdlab_host::Host;
 use ssdlab_lab::output::Staging;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::precondition::workload_of;
@@ -33,7 +34,12 @@ use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 
 /// Runs what was asked for, prints it, and says whether it can be trusted.
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
-    let variants = varied(&args, devices(&args)?)?;
+    let (host, host_drives) = args.host.as_deref().map(shipped::host_and_drives).transpose()?.unzip();
+    let stand_in = host.as_ref().filter(|_| args.device.is_empty()).map(|host| stand_in(host, &args)).transpose()?;
+    let variants = match &stand_in {
+        Some(device) => varied(&args, vec![device.clone()])?,
+        None => varied(&args, devices(&args)?)?,
+    };
     let drives = duts(&variants, |drives| tell_apart(drives, &args.device))?;
     let refused = |error| refused(error, &drives, &variants);
     let replay = replay_options(&args)?;
@@ -51,7 +57,6 @@ pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let breakdown = (args.latency_breakdown || args.slowest.is_some() || window.is_some())
         .then(|| Breakdown { slowest: args.slowest.unwrap_or(0) });
     let snapshots = if args.no_snapshot { None } else { snapshots()? };
-    let (host, host_drives) = args.host.as_deref().map(shipped::host_and_drives).transpose()?.unzip();
     let allowed = allowed(args.memory.as_deref())?;
     let recording = args.rb_probe.as_ref().map(|line| recording(line, &drives)).transpose()?;
     let progress = progress::shown(args.quiet)?;
@@ -240,6 +245,20 @@ fn devices(args: &Run) -> Result<Vec<Device>, Failure> {
         }
     }
     Ok(devices)
+}
+
+/// What a run is named after whose host has all its drives and disks: no layer asks for a drive of the command.
+fn stand_in(host: &Host, args: &Run) -> Result<Device, Failure> {
+    let missing = |why: &str| Failure::input(format!("--device: missing, expected {why}"));
+    let Some(name) = host.named_after() else {
+        return Err(missing("the drive that layers of --host stand on"));
+    };
+    if let Some(assignment) = args.set.first() {
+        return Err(missing(&format!("the drive that --set {assignment} changes")));
+    }
+    let mut device = Device::named("demo-tlc")?;
+    device.set_by("--host", &format!("name={name}"))?;
+    Ok(device)
 }
 
 /// Refuses what looks like a key of one drive, or is none of drives but of runs.

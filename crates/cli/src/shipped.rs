@@ -8,7 +8,7 @@ use ssdlab::shipped::{self, Found, Shipped};
 use ssdlab_base::read_text;
 use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DescriptionError};
-use ssdlab_host::{Host, UnknownDrive};
+use ssdlab_host::Host;
 
 use crate::failure::Failure;
 
@@ -45,9 +45,4 @@ pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
 /// What `--host` was given, and the names of the drives in it.
 pub(crate) fn host_and_drives(path: &Path) -> Result<(Host, Vec<String>), Failure> {
     load_host_and_drives(path).map_err(Failure::input)
-}
-
-/// A drive as a host's description names it: as `--device` does.
-pub(crate) fn named(device: &str) -> Result<Description, UnknownDrive> {
-    ssdlab::host::drive(device)
 }

@@ -95,7 +95,8 @@ fn case_text(file: &Path) -> Result<String, Failure> {
 fn replay(args: &Torture, file: &Path) -> Result<ExitCode, Failure> {
     let name = file.display().to_string();
     let text = case_text(file)?;
-    ssdlab_torture::with_case(&text, &name, &shipped::named, Replay { args, name: &name }).map_err(Failure::input)?
+    ssdlab_torture::with_case(&text, &name, &ssdlab::host::Descriptions, Replay { args, name: &name })
+        .map_err(Failure::input)?
 }
 
 /// Runs the case of a file.

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use ssdlab_base::{Nanos, SECTOR_BYTES, read_text};
 use ssdlab_device::DescriptionError;
+use toml::Value;
+
 use ssdlab_device::description::{BYTES_MAX, Default, Errors, Key, Kind, Place, Section, Tree};
 
 /// Consecutive cylinders with the same number of sectors on every track.
@@ -345,6 +347,67 @@ impl DiskConfig {
         let tree = Tree::parse(text, "").ok()?;
         let summary = Section::root(&tree, KEYS).get("summary")?.text("text").ok()?.trim().to_string();
         Some(summary)
+    }
+
+    /// The whole description: what [`DiskConfig::parse`] makes the same disk of. An image keeps it.
+    pub fn to_toml(&self) -> String {
+        let time = |time: Nanos| format!("\"{}ns\"", time.0);
+        let zone = |zone: &Zone| format!("    {{ cylinders = {}, sectors = {} }},\n", zone.cylinders, zone.sectors);
+        let zones: String = self.zones.iter().map(zone).collect();
+        let (seek, queue, write, read) = (&self.seek, &self.queue, &self.write_cache, &self.read_cache);
+        let name = Value::String(self.name.clone());
+        let sections = [
+            (
+                "disk",
+                vec![
+                    ("capacity", self.bytes().to_string()),
+                    ("rpm", self.rpm.to_string()),
+                    ("heads", self.heads.to_string()),
+                    ("zones", format!("[\n{zones}]")),
+                    ("head_switch", time(self.head_switch)),
+                    ("head_skew", time(self.head_skew)),
+                    ("cylinder_skew", time(self.cylinder_skew)),
+                ],
+            ),
+            (
+                "disk.seek",
+                vec![
+                    ("settle", time(seek.settle)),
+                    ("knee_cylinders", seek.knee_cylinders.to_string()),
+                    ("knee", time(seek.knee)),
+                    ("full_stroke", time(seek.full_stroke)),
+                    ("write_settle", time(seek.write_settle)),
+                ],
+            ),
+            (
+                "disk.interface",
+                vec![("bandwidth", self.bandwidth.to_string()), ("command_overhead", time(self.command_overhead))],
+            ),
+            ("disk.queue", vec![("depth", queue.depth.to_string()), ("age_limit", time(queue.age_limit))]),
+            (
+                "disk.write_cache",
+                vec![
+                    ("enabled", write.enabled.to_string()),
+                    ("bytes", write.bytes.to_string()),
+                    ("idle", time(write.idle)),
+                    ("candidates", write.candidates.to_string()),
+                    ("age_limit", time(write.age_limit)),
+                ],
+            ),
+            (
+                "disk.read_cache",
+                vec![
+                    ("segments", read.segments.to_string()),
+                    ("segment", read.segment_bytes.to_string()),
+                    ("ahead", read.ahead_bytes.to_string()),
+                ],
+            ),
+        ];
+        let section = |(name, keys): (&str, Vec<(&str, String)>)| {
+            let keys: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+            format!("\n[{name}]\n{keys}")
+        };
+        format!("name = {name}\n") + &sections.into_iter().map(section).collect::<String>()
     }
 
     /// Cylinders of all zones.

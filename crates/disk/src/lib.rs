@@ -5,6 +5,7 @@
 //!   datasheet   rates and times that follow from it
 //!   mechanism   where sectors are, and how long the heads take to reach and pass them
 //!   contents    what sectors hold, a sparse map
+//!   medium      what is on the medium, in memory or in the file of an image
 //!   cache       written data that is not on the medium yet
 //!   segments    what was read and is read ahead
 //!   link        the link and the controller's time
@@ -23,6 +24,7 @@ mod datasheet;
 mod disk;
 mod link;
 mod mechanism;
+mod medium;
 pub mod seeded;
 mod segments;
 #[cfg(test)]
@@ -32,3 +34,4 @@ pub use config::{DiskConfig, KEYS, QueueConfig, ReadCacheConfig, SeekConfig, Wri
 pub use counters::DiskCounters;
 pub use datasheet::DatasheetLine;
 pub use disk::Disk;
+pub use medium::SECTORS;

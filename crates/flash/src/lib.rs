@@ -28,6 +28,6 @@ pub use contents::{Oob, Origin, Store};
 pub use faults::Unstruck;
 pub use flash::{ArrayWork, Done, Flash, MAX_PLANES_PER_DIE, NONE, OpId, QueueWaits, RecordId, Stay, Stretch, Submit};
 pub use id::{BlockId, DieId, Lpn, PlaneId, Ppn, UnitId};
-pub use image::{Damage, DamageFound, Folder, Image, ImageError, Lifeline, seeded};
+pub use image::{Damage, DamageFound, Folder, Image, ImageError, Lifeline, lock, seeded};
 pub use op::{Cause, Observer, OpCounts, OpKind, Resource, Span};
 pub use schedule::Class;

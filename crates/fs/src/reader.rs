@@ -35,7 +35,7 @@ impl Reader {
         self.below.report().map_err(|status| match status {
             Status::Unsupported => {
                 let identity = self.below.device().identify();
-                let hidden = self.below.device().parts().iter().any(|part| part.drive.segments().is_some());
+                let hidden = self.below.device().drives().iter().any(|part| part.device.segments().is_some());
                 let found = if hidden {
                     format!("layers that hide the segments of {}", identity.name)
                 } else {

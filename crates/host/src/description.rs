@@ -1,7 +1,7 @@
-//! The description of a host: a tree of layers with drives at the bottom.
+//! The description of a host: a tree of layers with drives and disks at the bottom.
 //!
-//! A layer names the devices under it in `below`: layers, drives with descriptions of their own, or `{}` for the drive
-//! that the command names; `drives = N` is N of the latter. Entries of the list at the top stand on one another, so only
+//! A layer names the devices under it in `below`: layers, drives and disks with descriptions of their own, or `{}` for the
+//! drive that the command names; `drives = N` is N of the latter. Entries of the list at the top stand on one another, so only
 //! the last may name what is below it; if it does not, that is the drive that the command names.
 
 use std::path::Path;
@@ -12,12 +12,59 @@ use ssdlab_device::description::{
     BYTES_MAX, Default, DescriptionError, Errors, Family, Field, Key, Kind, Place, Section, Tree,
 };
 use ssdlab_device::{Description, DriveConfig, design_commands};
+use ssdlab_disk::DiskConfig;
 
 use crate::layers::{Below, LAYERS, LayerConfig, LayerKind, handing_on};
 use crate::{Device, HostError, LayerError, Member, StackError, UnknownDrive};
 
-/// Finds the description of a drive by what a host's description calls it.
-pub type Drives<'a> = dyn Fn(&str) -> Result<Description, UnknownDrive> + 'a;
+/// Finds descriptions by what a host's description calls them. A function that finds drives is one that knows no disks.
+pub trait Names {
+    /// The description of a drive.
+    ///
+    /// # Errors
+    /// Why there is none, as a sentence.
+    fn drive(&self, name: &str) -> Result<Description, UnknownDrive>;
+
+    /// The description of a disk, TOML, and what messages call that text.
+    ///
+    /// # Errors
+    /// Why there is none, as a sentence.
+    fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
+        Err(UnknownDrive(format!("'{name}' is no disk that is known here")))
+    }
+}
+
+impl<F: Fn(&str) -> Result<Description, UnknownDrive>> Names for F {
+    fn drive(&self, name: &str) -> Result<Description, UnknownDrive> {
+        self(name)
+    }
+}
+
+/// What is at the bottom of a stack.
+#[derive(Clone, Debug)]
+pub enum MemberConfig {
+    /// A drive.
+    Drive(Box<DriveConfig>),
+    /// A disk.
+    Disk(Box<DiskConfig>),
+}
+
+impl MemberConfig {
+    fn name(&self) -> &str {
+        match self {
+            MemberConfig::Drive(config) => &config.name,
+            MemberConfig::Disk(config) => &config.name,
+        }
+    }
+
+    /// The drive, if it is one.
+    pub fn drive(&self) -> Option<&DriveConfig> {
+        match self {
+            MemberConfig::Drive(config) => Some(config),
+            MemberConfig::Disk(_) => None,
+        }
+    }
+}
 
 /// What stands above drives.
 #[derive(Clone, Debug)]
@@ -29,6 +76,7 @@ pub struct Host {
 enum Node {
     /// `None` is the drive that the command names.
     Drive(Option<Box<DriveConfig>>),
+    Disk(Box<DiskConfig>),
     Layer(Layer),
 }
 
@@ -60,9 +108,9 @@ const LAYER: &[Key] = &[
     Key::new("kind", Kind::Word(kinds), Default::Required("one of them"), "Kind of the layer."),
     Key::new(
         "below",
-        Kind::Tables(DRIVE, None),
+        Kind::Tables(MEMBER, None),
         Default::Means("as many drives of the command as the layer needs; the next layer of the list"),
-        "Devices below the layer: layers, which have a `kind`, drives, or `{}` for the drive of the command.",
+        "Devices below the layer: layers, which have a `kind`, drives, disks, or `{}` for the drive of the command.",
     )
     .instead_of("drives"),
     Key::new(
@@ -73,9 +121,22 @@ const LAYER: &[Key] = &[
     ),
 ];
 
-/// The keys of a drive with a description of its own.
-const DRIVE: &[Key] = &[
+/// The keys of a drive or a disk with a description of its own.
+const MEMBER: &[Key] = &[
     Key::new("drive", Kind::Text, Default::Means("the drive of the command"), "A name or a file, as for `--device`."),
+    Key::new(
+        "disk",
+        Kind::Text,
+        Default::Means("a drive"),
+        "A hard disk: the name of one that ships, or a file (docs/disk.md).",
+    )
+    .instead_of("drive"),
+    Key::new(
+        "size",
+        Kind::Size { least: SECTOR_BYTES, most: 1 << 50, step: SECTOR_BYTES },
+        Default::Means("all of it"),
+        "How much of the disk is used, from its first sector on.",
+    ),
     Key::new("set", Kind::Text, Default::Means("none"), "A list of overrides of its description, as for `--set`."),
 ];
 
@@ -95,15 +156,15 @@ fn kinds_in_words() -> String {
 }
 
 impl Host {
-    /// Reads a description: TOML with a `[[layer]]` for each layer, the topmost first; `drives` finds drives
-    /// by name.
+    /// Reads a description: TOML with a `[[layer]]` for each layer, the topmost first; `names` finds drives and
+    /// disks.
     ///
     /// # Errors
     /// The file cannot be read, or as [`Host::parse`].
-    pub fn load(path: &Path, drives: &Drives<'_>) -> Result<Host, HostError> {
+    pub fn load(path: &Path, names: &dyn Names) -> Result<Host, HostError> {
         let text = read_text(path, BYTES_MAX, "a description")
             .map_err(|source| HostError::Unreadable { file: path.to_path_buf(), source })?;
-        Ok(Host::parse_with(&text, &path.display().to_string(), drives)?)
+        Ok(Host::parse_with(&text, &path.display().to_string(), names)?)
     }
 
     /// Reads a description from a text that names no drives: TOML with a `[[layer]]` for each layer, the topmost first.
@@ -112,16 +173,18 @@ impl Host {
     /// # Errors
     /// Everything that is wrong: file, line, column and key, what was found and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Host, DescriptionError> {
-        Host::parse_with(text, file, &|name| Err(UnknownDrive(format!("'{name}' is no drive that is known here"))))
+        Host::parse_with(text, file, &|name: &str| {
+            Err(UnknownDrive(format!("'{name}' is no drive that is known here")))
+        })
     }
 
-    /// Reads a description from a text: TOML with a `[[layer]]` for each layer, the topmost first. `drives` finds
-    /// drives by name, and `file` is what errors call the text.
+    /// Reads a description from a text: TOML with a `[[layer]]` for each layer, the topmost first. `names` finds
+    /// drives and disks, and `file` is what errors call the text.
     ///
     /// # Errors
     /// Everything that is wrong: file, line, column and key, what was found and what was expected.
-    pub fn parse_with(text: &str, file: &str, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
-        Tree::parse(text, file).and_then(|tree| read(&tree, drives))
+    pub fn parse_with(text: &str, file: &str, names: &dyn Names) -> Result<Host, DescriptionError> {
+        Tree::parse(text, file).and_then(|tree| read(&tree, names))
     }
 
     /// No layer: a stack of one drive.
@@ -129,14 +192,42 @@ impl Host {
         Host { root: Node::Drive(None) }
     }
 
-    /// The drives at the bottom from left to right, with names that tell them apart, where the command names `named`.
-    pub fn drives(&self, named: &DriveConfig) -> Vec<(String, DriveConfig)> {
+    /// The drives and disks at the bottom from left to right, with names that tell them apart, where the command names `named`.
+    pub fn members(&self, named: &DriveConfig) -> Vec<(String, MemberConfig)> {
         let mut configs = Vec::new();
-        self.root.drives(named, &mut configs);
+        self.root.members(named, &mut configs);
         if let [only] = configs.as_slice() {
-            return vec![(only.name.clone(), only.clone())];
+            return vec![(only.name().to_string(), only.clone())];
         }
-        configs.into_iter().enumerate().map(|(index, config)| (format!("{}.{index}", config.name), config)).collect()
+        configs.into_iter().enumerate().map(|(index, config)| (format!("{}.{index}", config.name()), config)).collect()
+    }
+
+    /// The drives among the [`members`](Host::members).
+    pub fn drives(&self, named: &DriveConfig) -> Vec<(String, DriveConfig)> {
+        let drive = |(name, config)| match config {
+            MemberConfig::Drive(config) => Some((name, *config)),
+            MemberConfig::Disk(_) => None,
+        };
+        self.members(named).into_iter().filter_map(drive).collect()
+    }
+
+    /// The name of its first drive or disk, if it names all of them itself; `None` where a layer stands on the drive of the command.
+    pub fn named_after(&self) -> Option<String> {
+        let (mut nodes, mut first) = (vec![&self.root], None);
+        while let Some(node) = nodes.pop() {
+            match node {
+                Node::Drive(None) => return None,
+                Node::Drive(Some(config)) => first = Some(config.name.clone()),
+                Node::Disk(config) => first = Some(config.name.clone()),
+                Node::Layer(layer) => nodes.extend(&layer.below),
+            }
+        }
+        first
+    }
+
+    /// Whether a disk is among its members.
+    pub fn has_disks(&self) -> bool {
+        self.root.has_disks()
     }
 
     /// The stack's capacity in sectors.
@@ -157,6 +248,7 @@ impl Host {
         loop {
             match node {
                 Node::Drive(_) => return true,
+                Node::Disk(_) => return false,
                 Node::Layer(layer) if layer.config.is_transparent() && layer.below.len() == 1 => node = &layer.below[0],
                 Node::Layer(..) => return false,
             }
@@ -200,17 +292,17 @@ impl Host {
         self.memory().iter().fold(0, |sum, (_, _, bytes)| sum.saturating_add(*bytes))
     }
 
-    /// Puts the layers above drives, which are those of [`Host::drives`], new or as a stack of this host left them. What a
+    /// Puts the layers above drives and disks, which are those of [`Host::members`], new or as a stack of this host left them. What a
     /// layer keeps on its devices it finds there; where contents are not kept the devices count as new.
     ///
     /// # Errors
     /// A layer cannot stand on what is below it.
-    pub fn build(&self, drives: Vec<Member>) -> Result<Box<dyn Device>, StackError> {
-        self.above(drives.into_iter().map(|drive| Box::new(drive.for_a_new_host()) as Box<dyn Device>).collect())
+    pub fn build(&self, members: Vec<Member>) -> Result<Box<dyn Device>, StackError> {
+        self.above(members.into_iter().map(|member| Box::new(member.for_a_new_host()) as Box<dyn Device>).collect())
     }
 
-    /// Puts the layers above other devices than drives of a description, one for each drive, in the order of
-    /// [`Host::drives`].
+    /// Puts the layers above other devices than drives and disks of a description, one for each, in the order of
+    /// [`Host::members`].
     ///
     /// # Errors
     /// A layer cannot stand on what is below it.
@@ -223,18 +315,28 @@ impl Host {
 }
 
 impl Node {
-    fn drives(&self, named: &DriveConfig, to: &mut Vec<DriveConfig>) {
+    fn members(&self, named: &DriveConfig, to: &mut Vec<MemberConfig>) {
         match self {
-            Node::Drive(config) => to.push(config.as_deref().unwrap_or(named).clone()),
-            Node::Layer(layer) => layer.below.iter().for_each(|node| node.drives(named, to)),
+            Node::Drive(config) => to.push(MemberConfig::Drive(Box::new(config.as_deref().unwrap_or(named).clone()))),
+            Node::Disk(config) => to.push(MemberConfig::Disk(config.clone())),
+            Node::Layer(layer) => layer.below.iter().for_each(|node| node.members(named, to)),
+        }
+    }
+
+    fn has_disks(&self) -> bool {
+        match self {
+            Node::Drive(_) => false,
+            Node::Disk(_) => true,
+            Node::Layer(layer) => layer.below.iter().any(Node::has_disks),
         }
     }
 
     fn places(&self, drives: &mut usize) -> String {
         match self {
-            Node::Drive(_) => {
+            Node::Drive(_) | Node::Disk(_) => {
+                let kind = if matches!(self, Node::Disk(_)) { "disk" } else { "drive" };
                 *drives += 1;
-                format!("drive {}", *drives - 1)
+                format!("{kind} {}", *drives - 1)
             }
             Node::Layer(layer) => {
                 let below: Vec<String> = layer.below.iter().map(|node| node.places(drives)).collect();
@@ -250,7 +352,7 @@ impl Node {
 
     fn count(&self) -> usize {
         match self {
-            Node::Drive(_) => 1,
+            Node::Drive(_) | Node::Disk(_) => 1,
             Node::Layer(layer) => layer.below.iter().map(Node::count).sum(),
         }
     }
@@ -264,6 +366,10 @@ impl Node {
                     config.segment_units().map(|units| u64::from(units) * u64::from(unit_bytes) / SECTOR_BYTES);
                 let most_active = config.zones().map_or(0, |zones| zones.max_active);
                 Ok(Below { sectors: config.user_bytes / SECTOR_BYTES, unit_bytes, segment, most_active })
+            }
+            Node::Disk(config) => {
+                let unit_bytes = SECTOR_BYTES as u32;
+                Ok(Below { sectors: config.sectors, unit_bytes, segment: None, most_active: 0 })
             }
             Node::Layer(layer) => {
                 let sets = layer.config.commands();
@@ -286,7 +392,7 @@ impl Node {
 
     fn build(&self, devices: &mut dyn Iterator<Item = Box<dyn Device>>) -> Result<Box<dyn Device>, StackError> {
         match self {
-            Node::Drive(_) => Ok(devices.next().expect("as many devices as the host has")),
+            Node::Drive(_) | Node::Disk(_) => Ok(devices.next().expect("as many devices as the host has")),
             Node::Layer(layer) => {
                 let below = layer.below.iter().map(|node| node.build(devices)).collect::<Result<Vec<_>, _>>()?;
                 layer.config.make(below).map_err(|source| layer.error(source))
@@ -305,6 +411,10 @@ impl Node {
         }
         let config = match node {
             Node::Drive(config) => config,
+            Node::Disk(_) => {
+                let found = "a disk".to_string();
+                return Err(above.error(LayerError::NoDrive { layer, found, handing_on: handing_on() }));
+            }
             Node::Layer(between) => {
                 let found = format!("the layer {}", between.kind.name);
                 return Err(above.error(LayerError::NoDrive { layer, found, handing_on: handing_on() }));
@@ -329,21 +439,21 @@ impl Layer {
     }
 }
 
-fn read(tree: &Tree, drives: &Drives<'_>) -> Result<Host, DescriptionError> {
+fn read(tree: &Tree, names: &dyn Names) -> Result<Host, DescriptionError> {
     let root = Section::root(tree, KEYS);
     let mut errors = Errors::default();
     root.check(&mut errors);
-    let node = stack(&root, drives, &mut errors);
+    let node = stack(&root, names, &mut errors);
     errors.into_result(tree)?;
     Ok(Host { root: node.expect("what could not be read has its error") })
 }
 
-fn stack(root: &Section<'_>, drives: &Drives<'_>, errors: &mut Errors) -> Option<Node> {
+fn stack(root: &Section<'_>, names: &dyn Names, errors: &mut Errors) -> Option<Node> {
     let list = errors.keep(root.get("layer").ok_or_else(|| root.missing("layer", EXPECTED)))?;
     let layers = errors.keep(list.list(EXPECTED))?;
     let above = errors.keep(layers.split_last().ok_or_else(|| list.expected(EXPECTED)));
     let (last, above) = above?;
-    let mut node = layer(last, drives, 0, errors);
+    let mut node = layer(last, names, 0, errors);
     for field in above.iter().rev() {
         node = single(field, errors).zip(node).map(|((kind, config), node)| {
             Node::Layer(Layer { kind, config, below: vec![node], place: place_of(field) })
@@ -394,9 +504,9 @@ fn place_of(field: &Field<'_>) -> Place {
 }
 
 /// A layer and what is below it.
-fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize, errors: &mut Errors) -> Option<Node> {
+fn layer(field: &Field<'_>, names: &dyn Names, depth: usize, errors: &mut Errors) -> Option<Node> {
     let (kind, config) = kind_of(field, errors)?;
-    let devices = devices(field, kind, drives, depth, errors)?;
+    let devices = devices(field, kind, names, depth, errors)?;
     Some(Node::Layer(Layer { kind, config: config?, below: devices, place: place_of(field) }))
 }
 
@@ -404,7 +514,7 @@ fn layer(field: &Field<'_>, drives: &Drives<'_>, depth: usize, errors: &mut Erro
 fn devices(
     field: &Field<'_>,
     kind: &LayerKind,
-    drives: &Drives<'_>,
+    names: &dyn Names,
     depth: usize,
     errors: &mut Errors,
 ) -> Option<Vec<Node>> {
@@ -421,7 +531,7 @@ fn devices(
         (Some(list), None) => {
             let expected = "a list of the devices below: layers, drives, or {} for the drive of the command";
             let below = errors.keep(list.list(expected))?;
-            let devices: Vec<_> = below.iter().map(|below| device(below, drives, depth + 1, errors)).collect();
+            let devices: Vec<_> = below.iter().map(|below| device(below, names, depth + 1, errors)).collect();
             devices.into_iter().collect::<Option<Vec<_>>>()?
         }
         (None, Some(count)) => vec![Node::Drive(None); errors.keep(count.count(1, DRIVES_MAX as u32))? as usize],
@@ -440,17 +550,49 @@ fn devices(
 }
 
 /// A device below a layer.
-fn device(field: &Field<'_>, drives: &Drives<'_>, depth: usize, errors: &mut Errors) -> Option<Node> {
+fn device(field: &Field<'_>, names: &dyn Names, depth: usize, errors: &mut Errors) -> Option<Node> {
     if field.entry("kind").is_some() {
-        return layer(field, drives, depth, errors);
+        return layer(field, names, depth, errors);
     }
-    let keys = errors.keep(field.section_of(DRIVE.iter().collect()))?;
+    let keys = errors.keep(field.section_of(MEMBER.iter().collect()))?;
     keys.check_names(errors);
-    errors.keep(drive(&keys, drives))
+    match keys.get("disk") {
+        Some(name) => errors.keep(disk(&keys, &name, names)).map(|config| Node::Disk(Box::new(config))),
+        None => errors.keep(drive(&keys, names)),
+    }
+}
+
+/// A disk, with overrides of its description.
+fn disk(keys: &Section<'_>, name: &Field<'_>, names: &dyn Names) -> Result<DiskConfig, DescriptionError> {
+    if let Some(drive) = keys.get("drive") {
+        return Err(drive.expected("either drive or disk, not both"));
+    }
+    let expected = "the name of a disk that ships, or a file";
+    let (text, file) = names.disk(name.text(expected)?).map_err(|why| name.expected(&format!("{expected} ({why})")))?;
+    let mut sets = Vec::new();
+    if let Some(set) = keys.get("set") {
+        let expected = "a list of key=value, as for --set";
+        sets =
+            set.list(expected)?.iter().map(|one| one.text(expected).map(str::to_string)).collect::<Result<_, _>>()?;
+    }
+    let place = keys.get("set").unwrap_or_else(|| name.clone());
+    let parsed = DiskConfig::parse(&text, &file, &sets);
+    let mut config = parsed.map_err(|why| place.expected(&format!("a valid disk ({})", said(&why))))?;
+    if let Some(size) = keys.get("size") {
+        let sectors = keys.number("size")? / SECTOR_BYTES;
+        if sectors > config.sectors {
+            return Err(size.expected(&format!("at most the {} bytes of the disk", config.bytes())));
+        }
+        config.sectors = sectors;
+    }
+    Ok(config)
 }
 
 /// The drive of the command, or one with a description of its own.
-fn drive(keys: &Section<'_>, drives: &Drives<'_>) -> Result<Node, DescriptionError> {
+fn drive(keys: &Section<'_>, names: &dyn Names) -> Result<Node, DescriptionError> {
+    if let Some(size) = keys.get("size") {
+        return Err(size.expected("nothing: only a disk has it, and a drive has capacity.user"));
+    }
     let Some(name) = keys.get("drive") else {
         return match keys.get("set") {
             None => Ok(Node::Drive(None)),
@@ -458,7 +600,8 @@ fn drive(keys: &Section<'_>, drives: &Drives<'_>) -> Result<Node, DescriptionErr
         };
     };
     let expected = "the name of a drive that ships, or a file";
-    let mut description = drives(name.text(expected)?).map_err(|why| name.expected(&format!("{expected} ({why})")))?;
+    let mut description =
+        names.drive(name.text(expected)?).map_err(|why| name.expected(&format!("{expected} ({why})")))?;
     if let Some(set) = keys.get("set") {
         let expected = "a list of key=value, as for --set";
         for assignment in set.list(expected)? {

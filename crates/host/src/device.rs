@@ -8,7 +8,7 @@
 //!
 //! A drive in a stack ([`Member`]) is all three, and so is every layer; [`Device`] is their sum. A bare [`Drive`] has
 //! the first two, so that a replay of one drive calls it directly. Code that runs, serves or checks a stack uses these
-//! alone: a drive inside one is reached as a [`Part`], by name, for its counters and its chips, never for data.
+//! alone: a drive or a disk inside one is reached as a [`Part`], by name, for its counters and its chips, never for data.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -19,6 +19,7 @@ use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
+use ssdlab_disk::Disk;
 use ssdlab_flash::Flash;
 
 use crate::Member;
@@ -174,6 +175,11 @@ pub trait BlockDevice: Send {
 
     /// Bytes that it keeps of a sector's contents: 512, 8 for stamps, 0 where it keeps none.
     fn sector_data_bytes(&self) -> usize;
+
+    /// Whether it takes trims and writes of zeroes. A device without ends them as [`ssdlab_device::Status::Unsupported`].
+    fn trims(&self) -> bool {
+        true
+    }
 
     /// Virtual time.
     fn now(&self) -> Nanos;
@@ -345,21 +351,13 @@ pub struct Identity {
     pub has_host_cache: bool,
 }
 
-/// A drive at the bottom of a stack.
-pub struct Part<'a> {
+/// A drive or a disk at the bottom of a stack, borrowed to look at it, or mutably to attach observers and set clocks: its
+/// data belongs to the layers above.
+pub struct Part<D> {
     /// What the stack calls it.
     pub name: String,
-    /// The drive.
-    pub drive: &'a Drive,
-}
-
-/// A drive at the bottom of a stack, borrowed mutably to attach observers and set clocks: its data belongs to the
-/// layers above.
-pub struct PartMut<'a> {
-    /// What the stack calls it.
-    pub name: String,
-    /// The drive.
-    pub drive: &'a mut Drive,
+    /// The drive or the disk.
+    pub device: D,
 }
 
 /// The seed of a stack's drive by its place: drives of one kind do not do the same at the same time. The first has the
@@ -380,10 +378,25 @@ pub trait Administration {
     fn taken(&self) -> Traffic;
 
     /// The drives at the bottom, from left to right.
-    fn parts(&self) -> Vec<Part<'_>>;
+    fn drives(&self) -> Vec<Part<&Drive>>;
 
     /// The drives at the bottom, from left to right, to change.
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>>;
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>>;
+
+    /// The disks at the bottom, from left to right.
+    fn disks(&self) -> Vec<Part<&Disk>> {
+        Vec::new()
+    }
+
+    /// The disks at the bottom, from left to right, to change.
+    fn disks_mut(&mut self) -> Vec<Part<&mut Disk>> {
+        Vec::new()
+    }
+
+    /// Drives and disks at the bottom.
+    fn members(&self) -> usize {
+        self.drives().len() + self.disks().len()
+    }
 
     /// Forgets counters and virtual time, and keeps data, maps and wear. Only while nothing is outstanding.
     fn reset_statistics(&mut self);
@@ -391,37 +404,37 @@ pub trait Administration {
     /// Counters of all drives together.
     fn counters(&self) -> Counters {
         let mut counters = Counters::default();
-        for part in self.parts() {
-            counters.add(&part.drive.counters());
+        for part in self.drives() {
+            counters.add(&part.device.counters());
         }
         counters
     }
 
     /// Whether a drive has run out of spare blocks and refuses writes.
     fn is_read_only(&self) -> bool {
-        self.parts().iter().any(|part| part.drive.is_read_only())
+        self.drives().iter().any(|part| part.device.is_read_only())
     }
 
     /// Why the first drive that refuses writes does so, as a clause.
     fn read_only_reason(&self) -> Option<String> {
-        self.parts().iter().find_map(|part| part.drive.read_only_reason())
+        self.drives().iter().find_map(|part| part.device.read_only_reason())
     }
 
-    /// What the drives hold against themselves; a name is preceded by the drive's where there are several.
+    /// What drives and disks hold against themselves; a name is preceded by the drive's or disk's where there are several.
     fn check(&self) -> Vec<(String, Check)> {
-        let parts = self.parts();
-        let several = parts.len() > 1;
-        let named = |part: &Part<'_>, check: Check| {
-            (if several { format!("{}: {}", part.name, check.name) } else { check.name.to_string() }, check)
+        let several = self.members() > 1;
+        let of_drives = self.drives().into_iter().map(|part| (part.name, part.device.check()));
+        let of_disks = self.disks().into_iter().map(|part| (part.name, part.device.check()));
+        let named = |(part, checks): (String, Vec<Check>)| {
+            let name = |check: &Check| if several { format!("{part}: {}", check.name) } else { check.name.to_string() };
+            checks.into_iter().map(|check| (name(&check), check)).collect::<Vec<_>>()
         };
-        let checks =
-            |part: &Part<'_>| part.drive.check().into_iter().map(|check| named(part, check)).collect::<Vec<_>>();
-        parts.iter().flat_map(checks).collect()
+        of_drives.chain(of_disks).flat_map(named).collect()
     }
 
     /// The host begins anew above devices that kept their power: events that it did not acknowledge come again.
     fn host_restarted(&mut self) {
-        self.parts_mut().into_iter().for_each(|part| part.drive.host_restarted());
+        self.drives_mut().into_iter().for_each(|part| part.device.host_restarted());
     }
 
     /// Functional fast-forward: with `false`, operations complete at once and time stands still. Only while idle: a
@@ -430,8 +443,8 @@ pub trait Administration {
 
     /// Everything random in the drives is drawn from the beginning of the seed's streams from now on.
     fn reseed(&mut self, options: Options) {
-        for (index, part) in self.parts_mut().into_iter().enumerate() {
-            part.drive.reseed(Options { seed: seed_of(options.seed, index), ..options });
+        for (index, part) in self.drives_mut().into_iter().enumerate() {
+            part.device.reseed(Options { seed: seed_of(options.seed, index), ..options });
         }
     }
 
@@ -449,14 +462,15 @@ pub enum Loss {
     Unflushed,
 }
 
-/// Says of the chips of a drive that recovers after how many of recovery's operations the power goes again, if it does.
+/// Says of the chips of a drive that recovers after how many of recovery's operations the power goes again, if it does. A disk has no
+/// recovery.
 pub type Again<'a> = dyn FnMut(&Flash) -> Option<u64> + 'a;
 
 /// Power: what goes with it, and what a served device keeps when the process ends.
 pub trait Power: Administration {
-    /// The power of one drive, by its place among the parts, goes now and comes back, while the host goes on. It goes
+    /// The power of one drive or disk, by its place among both, goes now and comes back, while the host goes on. It goes
     /// again in recoveries as `again` says.
-    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss;
+    fn cut(&mut self, member: usize, again: &mut Again<'_>) -> Loss;
 
     /// The end of the layers, by a host that crashed or lost its power: what they had in memory is gone, and the drives
     /// are left as they are, with what is in flight.
@@ -467,8 +481,8 @@ pub trait Power: Administration {
     /// anything of it.
     fn persist(&mut self) -> bool {
         let mut all = true;
-        for part in self.parts_mut() {
-            all &= part.drive.persist();
+        for part in self.drives_mut() {
+            all &= part.device.persist();
         }
         all
     }
@@ -479,12 +493,12 @@ pub trait Power: Administration {
 
     /// The end of the process: what is not in the images' files by now never will be.
     fn forget(&mut self) {
-        self.parts_mut().into_iter().for_each(|part| part.drive.forget());
+        self.drives_mut().into_iter().for_each(|part| part.device.forget());
     }
 
     /// Why an image takes no more, if one does not.
     fn broken_image(&self) -> Option<String> {
-        self.parts().iter().find_map(|part| part.drive.image()?.broken().map(str::to_string))
+        self.drives().iter().find_map(|part| part.device.image()?.broken().map(str::to_string))
     }
 }
 
@@ -636,12 +650,12 @@ impl Administration for Drive {
         Traffic { requests: counters.commands, bytes: counters.bytes }
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
-        vec![Part { name: self.config().name.clone(), drive: self }]
+    fn drives(&self) -> Vec<Part<&Drive>> {
+        vec![Part { name: self.config().name.clone(), device: self }]
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        vec![PartMut { name: self.config().name.clone(), drive: self }]
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
+        vec![Part { name: self.config().name.clone(), device: self }]
     }
 
     fn reset_statistics(&mut self) {

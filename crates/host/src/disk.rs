@@ -16,6 +16,10 @@ impl BlockDevice for Disk {
         Disk::sector_data_bytes(self)
     }
 
+    fn trims(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> Nanos {
         Disk::now(self)
     }

@@ -27,10 +27,10 @@ mod through;
 
 pub use append::{Append, AppendConfig, Cleaning};
 pub use ata::{Ata, AtaConfig};
-pub use description::{Drives, Host, KEYS};
+pub use description::{Host, KEYS, MemberConfig, Names};
 pub use device::{
     Administration, Again, AnswersBelow, BlockDevice, COPIED_BYTES, CommandList, Device, Identity, LayerMetrics, Loss,
-    Part, PartMut, Power, Traffic, seed_of,
+    Part, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
 pub use layer::standing;

@@ -1,16 +1,18 @@
-//! A drive in a stack: it has a name, and its power can be cut while the host goes on.
+//! A drive or a disk in a stack: it has a name, and its power can be cut while the host goes on.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
-use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
+use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::critical_path::Path;
 use ssdlab_device::{Check, Completion, Counters, Data, Drive, DriveConfig, DriveError, Options, Payload, Recovered};
+use ssdlab_disk::{Disk, DiskConfig};
+use ssdlab_flash::Contents;
 
 use crate::device::Again;
 use crate::records::Records;
-use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, PartMut, Power, Traffic};
+use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, Power, Traffic};
 
 /// Meanings of a sector that are kept. Each power cut between two writes of a sector may undo one.
 const MEANINGS: usize = 16;
@@ -18,16 +20,65 @@ const MEANINGS: usize = 16;
 /// The stamps that were written to a sector last, the newest behind, and what each means.
 type Meanings = VecDeque<(u64, Box<[u64]>)>;
 
-/// A drive of a stack.
+/// A drive or a disk of a stack.
 pub struct Member {
     name: String,
-    options: Options,
-    /// Always there, but for the instant of a power cut.
-    drive: Option<Drive>,
+    bottom: Bottom,
     /// By sector.
     meanings: FxHashMap<u64, Meanings>,
-    /// What a host keeps by address, where the drive keeps no bytes.
+    /// What a host keeps by address, where the drive or disk keeps no bytes.
     records: Records,
+}
+
+/// What stores the data.
+enum Bottom {
+    Drive(Powered),
+    Disk(Box<Disk>),
+}
+
+/// A drive with what it was made with.
+struct Powered {
+    /// Always there, but for the instant of a power cut.
+    drive: Option<Drive>,
+    options: Options,
+}
+
+/// Calls the drive or the disk.
+macro_rules! below {
+    ($member:expr, $device:ident => $call:expr) => {
+        match &$member.bottom {
+            Bottom::Drive(powered) => {
+                let $device = powered.drive();
+                $call
+            }
+            Bottom::Disk(disk) => {
+                let $device = &**disk;
+                $call
+            }
+        }
+    };
+    (mut $member:expr, $device:ident => $call:expr) => {
+        match &mut $member.bottom {
+            Bottom::Drive(powered) => {
+                let $device = powered.drive_mut();
+                $call
+            }
+            Bottom::Disk(disk) => {
+                let $device = &mut **disk;
+                $call
+            }
+        }
+    };
+}
+
+impl Powered {
+    fn drive(&self) -> &Drive {
+        self.drive.as_ref().expect("the power is on")
+    }
+
+    fn drive_mut(&mut self) -> &mut Drive {
+        self.drive.as_mut().expect("the power is on")
+    }
 }
 
 impl Member {
@@ -41,13 +92,22 @@ impl Member {
 
     /// A drive that is there already; `options` are what it was made with.
     pub fn of(name: &str, drive: Drive, options: Options) -> Member {
-        Member {
-            name: name.to_string(),
-            options,
-            drive: Some(drive),
-            meanings: FxHashMap::default(),
-            records: Records::default(),
-        }
+        Member::with(name, Bottom::Drive(Powered { drive: Some(drive), options }))
+    }
+
+    /// A disk that nothing was written to.
+    pub fn new_disk(name: &str, config: &DiskConfig, contents: Contents) -> Member {
+        Member::of_disk(name, Disk::new(config, contents))
+    }
+
+    /// A disk that is there already.
+    pub fn of_disk(name: &str, disk: Disk) -> Member {
+        Member::with(name, Bottom::Disk(Box::new(disk)))
+    }
+
+    fn with(name: &str, bottom: Bottom) -> Member {
+        let (meanings, records) = (FxHashMap::default(), Records::default());
+        Member { name: name.to_string(), bottom, meanings, records }
     }
 
     /// A stack of one drive, called after its description.
@@ -56,88 +116,88 @@ impl Member {
         Box::new(Member::of(&name, drive, options))
     }
 
-    /// The drive under layers that begin anew: nothing is in it, and they count commands from 0.
+    /// The drive or disk under layers that begin anew: nothing is in it, and they count commands from 0.
     pub(crate) fn for_a_new_host(mut self) -> Member {
-        self.drive_mut().reset_order();
+        below!(mut self, device => device.reset_order());
         self
     }
 
-    fn drive(&self) -> &Drive {
-        self.drive.as_ref().expect("the power is on")
-    }
-
-    fn drive_mut(&mut self) -> &mut Drive {
-        self.drive.as_mut().expect("the power is on")
-    }
-
     /// The power goes and comes back, at once and with no time for the recovery: what was in flight ends with
-    /// [`ssdlab_device::Status::Aborted`]. It goes again during recoveries, each time after as many of its operations as
+    /// [`ssdlab_device::Status::Aborted`]. It goes again during recoveries of a drive, each time after as many of its operations as
     /// `again` says of the chips, until that says `None` or the recovery is over before.
     pub fn cycle(&mut self, again: &mut Again<'_>) {
-        let drive = self.drive.take().expect("the power is on");
-        let config = drive.config().clone();
-        let (mut flash, left) = drive.lose_power();
-        self.drive = Some(loop {
+        let Powered { drive, options } = match &mut self.bottom {
+            Bottom::Drive(powered) => powered,
+            Bottom::Disk(disk) => return disk.cut_power(),
+        };
+        let on = drive.take().expect("the power is on");
+        let config = on.config().clone();
+        let (mut flash, left) = on.lose_power();
+        let drive = drive.insert(loop {
             let until = again(&flash).unwrap_or(u64::MAX);
-            let recovered = Drive::recover_in_place(&config, self.options, flash, until, &left);
+            let recovered = Drive::recover_in_place(&config, *options, flash, until, &left);
             match recovered.expect("a drive that was accepted comes back") {
                 Recovered::Whole(drive, _) => break *drive,
                 Recovered::Cut(chips) => flash = *chips,
             }
         });
-        *self.drive_mut().completions() = left.completions;
+        *drive.completions() = left.completions;
     }
 }
 
 impl BlockDevice for Member {
     fn sectors(&self) -> u64 {
-        self.drive().user_sectors()
+        below!(self, device => BlockDevice::sectors(device))
     }
 
     fn reserved_sectors(&self) -> u64 {
-        self.drive().reserved_sectors()
+        below!(self, device => BlockDevice::reserved_sectors(device))
     }
 
     fn sector_data_bytes(&self) -> usize {
-        self.drive().sector_data_bytes()
+        below!(self, device => BlockDevice::sector_data_bytes(device))
+    }
+
+    fn trims(&self) -> bool {
+        below!(self, device => BlockDevice::trims(device))
     }
 
     fn now(&self) -> Nanos {
-        self.drive().now()
+        below!(self, device => BlockDevice::now(device))
     }
 
     fn submit(&mut self, request: &Request, data: Data<'_>) {
         self.records.submitted(request);
-        self.drive_mut().submit_with(request, data);
+        below!(mut self, device => BlockDevice::submit(device, request, data));
     }
 
     fn command_set(&self) -> Option<&'static CommandSet> {
-        self.drive().command_set()
+        below!(self, device => BlockDevice::command_set(device))
     }
 
     fn segment_sectors(&self) -> Option<u64> {
-        self.drive().segment_sectors()
+        below!(self, device => BlockDevice::segment_sectors(device))
     }
 
     fn zones(&self) -> Option<ZoneShape> {
-        self.drive().zones()
+        below!(self, device => BlockDevice::zones(device))
     }
 
     fn zone(&self, number: u64) -> Option<Zone> {
-        self.drive().zone(number)
+        below!(self, device => BlockDevice::zone(device, number))
     }
 
     fn submit_command(&mut self, request: &Request, payload: Payload<'_>) {
         self.records.submitted(request);
-        self.drive_mut().submit_command(request, payload);
+        below!(mut self, device => BlockDevice::submit_command(device, request, payload));
     }
 
     fn take_answers(&mut self, to: &mut Vec<Answer>) {
-        BlockDevice::take_answers(self.drive_mut(), to);
+        below!(mut self, device => BlockDevice::take_answers(device, to));
     }
 
     fn take_events(&mut self, to: &mut Vec<Event>) {
-        self.drive_mut().take_events(to);
+        below!(mut self, device => BlockDevice::take_events(device, to));
     }
 
     fn keep_meaning(&mut self, sector: u64, stamp: u64, words: &[u64]) {
@@ -172,39 +232,39 @@ impl BlockDevice for Member {
     }
 
     fn prefetch(&mut self, requests: &[Request]) {
-        self.drive_mut().prefetch(requests);
+        below!(mut self, device => BlockDevice::prefetch(device, requests));
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.drive().next_event()
+        below!(self, device => BlockDevice::next_event(device))
     }
 
     fn run_until(&mut self, until: Nanos) {
-        self.drive_mut().run_until(until);
+        below!(mut self, device => BlockDevice::run_until(device, until));
     }
 
     fn run_to_completion(&mut self, until: Nanos) -> bool {
-        self.drive_mut().run_to_completion(until)
+        below!(mut self, device => BlockDevice::run_to_completion(device, until))
     }
 
     fn outstanding(&self) -> u64 {
-        self.drive().outstanding()
+        below!(self, device => BlockDevice::outstanding(device))
     }
 
     fn completions(&mut self) -> &mut Vec<Completion> {
-        self.drive_mut().completions()
+        below!(mut self, device => BlockDevice::completions(device))
     }
 
     fn take_paths(&mut self, to: &mut Vec<Path>) {
-        self.drive_mut().take_paths(to);
+        below!(mut self, device => BlockDevice::take_paths(device, to));
     }
 
     fn read_data(&mut self) -> &mut Vec<(u32, Vec<u8>)> {
-        self.drive_mut().read_data()
+        below!(mut self, device => BlockDevice::read_data(device))
     }
 
     fn mapped_run(&self, sector: u64, end: u64) -> (bool, u64) {
-        self.drive().mapped_run(sector, end)
+        below!(self, device => BlockDevice::mapped_run(device, sector, end))
     }
 
     fn order_stride(&self) -> u64 {
@@ -214,7 +274,17 @@ impl BlockDevice for Member {
 
 impl Administration for Member {
     fn identify(&self) -> Identity {
-        self.drive().identify()
+        match &self.bottom {
+            Bottom::Drive(powered) => powered.drive().identify(),
+            Bottom::Disk(disk) => Identity {
+                name: self.name.clone(),
+                design: "disk".to_string(),
+                unit_bytes: SECTOR_BYTES as u32,
+                is_timed: disk.is_timed(),
+                has_write_cache: disk.config().write_cache.enabled,
+                has_host_cache: false,
+            },
+        }
     }
 
     fn layers(&self) -> Vec<LayerMetrics> {
@@ -222,56 +292,93 @@ impl Administration for Member {
     }
 
     fn taken(&self) -> Traffic {
-        self.drive().taken()
+        match &self.bottom {
+            Bottom::Drive(powered) => powered.drive().taken(),
+            Bottom::Disk(disk) => Traffic { requests: disk.counters().commands, bytes: disk.counters().bytes },
+        }
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
-        vec![Part { name: self.name.clone(), drive: self.drive() }]
+    fn drives(&self) -> Vec<Part<&Drive>> {
+        match &self.bottom {
+            Bottom::Drive(powered) => vec![Part { name: self.name.clone(), device: powered.drive() }],
+            Bottom::Disk(_) => Vec::new(),
+        }
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        vec![PartMut { name: self.name.clone(), drive: self.drive.as_mut().expect("the power is on") }]
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
+        match &mut self.bottom {
+            Bottom::Drive(powered) => vec![Part { name: self.name.clone(), device: powered.drive_mut() }],
+            Bottom::Disk(_) => Vec::new(),
+        }
+    }
+
+    fn disks(&self) -> Vec<Part<&Disk>> {
+        match &self.bottom {
+            Bottom::Drive(_) => Vec::new(),
+            Bottom::Disk(disk) => vec![Part { name: self.name.clone(), device: &**disk }],
+        }
+    }
+
+    fn disks_mut(&mut self) -> Vec<Part<&mut Disk>> {
+        match &mut self.bottom {
+            Bottom::Drive(_) => Vec::new(),
+            Bottom::Disk(disk) => vec![Part { name: self.name.clone(), device: &mut **disk }],
+        }
+    }
+
+    fn members(&self) -> usize {
+        1
     }
 
     fn reset_statistics(&mut self) {
-        self.drive_mut().reset_statistics();
+        match &mut self.bottom {
+            Bottom::Drive(powered) => powered.drive_mut().reset_statistics(),
+            Bottom::Disk(disk) => disk.restart(),
+        }
     }
 
     fn set_timed(&mut self, timed: bool) {
-        self.drive_mut().set_timed(timed);
+        below!(mut self, device => device.set_timed(timed));
     }
 
     fn record_paths(&mut self, on: bool) {
-        self.drive_mut().record_paths(on);
+        self.drives_mut().into_iter().for_each(|part| part.device.record_paths(on));
     }
 
     fn counters(&self) -> Counters {
-        self.drive().counters()
+        match &self.bottom {
+            Bottom::Drive(powered) => powered.drive().counters(),
+            Bottom::Disk(_) => Counters::default(),
+        }
     }
 
     fn check(&self) -> Vec<(String, Check)> {
-        self.drive().check().into_iter().map(|check| (check.name.to_string(), check)).collect()
+        below!(self, device => device.check()).into_iter().map(|check| (check.name.to_string(), check)).collect()
     }
 }
 
 /// The served engine asks after every batch, so a drive answers without a list of its parts.
 impl Power for Member {
     fn persist(&mut self) -> bool {
-        self.drive_mut().persist()
+        match &mut self.bottom {
+            Bottom::Drive(powered) => powered.drive_mut().persist(),
+            Bottom::Disk(disk) => disk.persist(),
+        }
     }
 
     fn close(&mut self) {}
 
     fn forget(&mut self) {
-        self.drive_mut().forget();
+        self.drives_mut().into_iter().for_each(|part| part.device.forget());
     }
 
     fn broken_image(&self) -> Option<String> {
-        self.drive().image().and_then(|image| image.broken().map(str::to_string))
+        let drive = self.drives().into_iter().next()?.device;
+        drive.image().and_then(|image| image.broken().map(str::to_string))
     }
 
-    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
-        assert_eq!(part, 0, "a drive is one part");
+    fn cut(&mut self, member: usize, again: &mut Again<'_>) -> Loss {
+        assert_eq!(member, 0, "a drive or a disk is one");
         self.cycle(again);
         Loss::Unflushed
     }

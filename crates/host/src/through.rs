@@ -3,10 +3,11 @@
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::critical_path::Path;
-use ssdlab_device::{Check, Completion, Counters, Data, Options, Payload};
+use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
+use ssdlab_disk::Disk;
 
 use crate::device::Again;
-use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic};
+use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Member, Part, Power, Traffic};
 
 /// What stands between a device and who uses it. By default each part passes on what it is asked.
 pub trait Between: Send {
@@ -36,8 +37,8 @@ pub trait Between: Send {
     }
 
     /// The power of a part goes and comes back, as [`Power::cut`] says.
-    fn cut(&mut self, device: &mut dyn Device, part: usize, again: &mut Again<'_>) -> Loss {
-        device.cut(part, again)
+    fn cut(&mut self, device: &mut dyn Device, member: usize, again: &mut Again<'_>) -> Loss {
+        device.cut(member, again)
     }
 }
 
@@ -85,6 +86,10 @@ impl<B: Between> BlockDevice for Through<B> {
 
     fn sector_data_bytes(&self) -> usize {
         self.device.sector_data_bytes()
+    }
+
+    fn trims(&self) -> bool {
+        self.device.trims()
     }
 
     fn now(&self) -> Nanos {
@@ -185,12 +190,20 @@ impl<B: Between> Administration for Through<B> {
         self.device.taken()
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
-        self.device.parts()
+    fn drives(&self) -> Vec<Part<&Drive>> {
+        self.device.drives()
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.device.parts_mut()
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
+        self.device.drives_mut()
+    }
+
+    fn disks(&self) -> Vec<Part<&Disk>> {
+        self.device.disks()
+    }
+
+    fn disks_mut(&mut self) -> Vec<Part<&mut Disk>> {
+        self.device.disks_mut()
     }
 
     fn reset_statistics(&mut self) {
@@ -223,8 +236,8 @@ impl<B: Between> Administration for Through<B> {
 }
 
 impl<B: Between> Power for Through<B> {
-    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
-        self.between.cut(&mut *self.device, part, again)
+    fn cut(&mut self, member: usize, again: &mut Again<'_>) -> Loss {
+        self.between.cut(&mut *self.device, member, again)
     }
 
     fn into_members(self: Box<Self>) -> Vec<Member> {

@@ -247,6 +247,9 @@ fn busy(drive: &Drive<'_>) -> String {
     let named = waits.iter().filter(|(share, _)| *share >= PART_TO_NAME);
     let named: Vec<String> = named.map(|(share, what)| format!("{} {what}", percent(*share))).collect();
     let waits = if named.is_empty() { String::new() } else { format!(", of which it waits {}", named.join(" and ")) };
+    if !drive.any().has_drives() {
+        return waits;
+    }
     format!(
         "{waits}; dies are busy for {} of the run, channels for {}",
         percent(drive.mean(|device| Some(dies_busy(device))).unwrap_or(0.0)),

@@ -415,13 +415,13 @@ fn run_drive(
         (Some(theirs), Some(ours)) => Some(Box::new(Both(theirs, ours))),
         (theirs, ours) => theirs.or(ours),
     };
-    if let (Some(observer), Some(first)) = (observer, stack.administration().parts_mut().into_iter().next()) {
-        first.drive.observe(Some(observer));
+    if let (Some(observer), Some(first)) = (observer, stack.administration().drives_mut().into_iter().next()) {
+        first.device.observe(Some(observer));
     }
     control.progress.begin(&dut.label, Phase::Run);
     let was_read_only = stack.look().is_read_only();
     let space_before = FreeSpace::of(stack.look());
-    let smart_before = parts::logs(stack.parts(), experiment.seed);
+    let smart_before = parts::logs(stack.drives(), experiment.seed);
     let erases_before = parts::erase_counts(stack.look());
     let started = Instant::now();
     let ended = match &mut stack {
@@ -432,9 +432,9 @@ fn run_drive(
     }
     .map_err(failed)?;
     let wall_time_s = started.elapsed().as_secs_f64();
-    stack.administration().parts_mut().into_iter().for_each(|part| part.drive.observe(None));
+    stack.administration().drives_mut().into_iter().for_each(|part| part.device.observe(None));
     let breakdown = recorder.breakdown.take();
-    let collects_by_policy = stack.administration().parts().iter().all(|part| part.drive.collects_by_policy());
+    let collects_by_policy = stack.administration().drives().iter().all(|part| part.device.collects_by_policy());
 
     let notes = sent.workload().notes();
     let subtests = match sent {

@@ -151,7 +151,7 @@ pub(crate) fn warm_buffer<D: BlockDevice + Administration + ?Sized>(
     control: &Control<'_>,
 ) -> Result<Ended, ReplayError> {
     let buffer = |config: &DriveConfig| if config.buffer.policy == "none" { 0 } else { config.buffer.bytes };
-    let mut end = 2 * drive.parts().iter().map(|part| buffer(part.drive.config())).sum::<u64>();
+    let mut end = 2 * drive.drives().iter().map(|part| buffer(part.device.config())).sum::<u64>();
     if end == 0 {
         return Ok(Ended::Done);
     }
@@ -265,8 +265,8 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Preconditioner<'a, 'k, D>
             search: self.search.clone(),
         };
         // Checkpoints are of one drive: stacks have no keeper.
-        if let (Some(keeper), [only]) = (&mut self.keeper, self.drive.parts().as_slice()) {
-            keeper.keep(only.drive, &position);
+        if let (Some(keeper), [only]) = (&mut self.keeper, self.drive.drives().as_slice()) {
+            keeper.keep(only.device, &position);
         }
     }
 

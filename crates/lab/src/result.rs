@@ -166,6 +166,9 @@ pub struct DeviceResult {
     /// Each drive below the layers, where there are several; `flash` is their sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drives: Vec<DriveOfStack>,
+    /// Each hard disk below the layers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskOfStack>,
     /// Commands of the drive's own set, by name, and its events; absent where it knows block I/O alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
@@ -202,6 +205,28 @@ pub struct DriveOfStack {
     pub name: String,
     /// Operations of its flash.
     pub flash: Flash,
+}
+
+/// A hard disk below host layers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskOfStack {
+    /// What the stack calls it.
+    pub name: String,
+    /// How many bytes of it are used.
+    pub capacity_bytes: u64,
+    /// What it counted in the run (docs/disk.md).
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl DiskOfStack {
+    /// What it took from above.
+    fn taken(&self) -> Traffic {
+        let count = |name: &str| self.counters.get(name).copied().unwrap_or(0);
+        Traffic {
+            requests: [count("reads"), count("writes"), 0, count("flushes")],
+            bytes: [count("read_bytes"), count("written_bytes"), 0, 0],
+        }
+    }
 }
 
 /// A job of the workload, its clones together.
@@ -439,17 +464,28 @@ impl DeviceResult {
         self.to_drives(|layer| layer.sent)
     }
 
-    /// Of what the layers have below them, what the drives have: all layers but the topmost take what another one sent.
+    /// Whether a drive was there: a stack of disks has no flash to tell of.
+    pub fn has_drives(&self) -> bool {
+        self.disks.is_empty() || self.capacity.flash_bytes > 0
+    }
+
+    /// Of what the layers have below them, what the drives have: all layers but the topmost take what another one sent, and
+    /// disks take the rest.
     fn to_drives(&self, of: impl Fn(&LayerMetrics) -> Traffic) -> Option<Traffic> {
         let (top, others) = self.host_layers.split_first()?;
         let mut traffic = of(top);
         others.iter().for_each(|layer| traffic.merge(&of(layer)));
+        let less = |all: &mut [u64; 4], part: &[u64; 4]| {
+            all.iter_mut().zip(part).for_each(|(all, part)| *all = all.saturating_sub(*part));
+        };
         for layer in others {
-            let less = |all: &mut [u64; 4], part: &[u64; 4]| {
-                all.iter_mut().zip(part).for_each(|(all, part)| *all = all.saturating_sub(*part));
-            };
             less(&mut traffic.requests, &layer.taken.requests);
             less(&mut traffic.bytes, &layer.taken.bytes);
+        }
+        for disk in &self.disks {
+            let taken = disk.taken();
+            less(&mut traffic.requests, &taken.requests);
+            less(&mut traffic.bytes, &taken.bytes);
         }
         Some(traffic)
     }

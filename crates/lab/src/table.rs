@@ -171,7 +171,9 @@ fn rows() -> Vec<Row> {
             let completed = d.commands.as_ref()?.by_name.values().map(|count| count.completed).sum();
             (completed > 0).then(|| count(completed))
         }),
-        row("  sent by the layers", |d| d.sent_to_drives().map(|sent| count(sent.requests.iter().sum()))),
+        row("  sent by the layers", |d| {
+            d.sent_to_drives().filter(|_| d.has_drives()).map(|sent| count(sent.requests.iter().sum()))
+        }),
         row("queue depth", queue_depth),
         row(
             "in flight, mean / max",
@@ -201,7 +203,9 @@ fn rows() -> Vec<Row> {
         rows.push(row("  p99.9", latency(|summary| summary.p999)));
         rows.push(row("  max", latency(|summary| summary.max)));
     }
-    rows.push(row("write amplification", |d| d.write_amplification.as_ref().map(|wa| format!("{:.3}", wa.total))));
+    rows.push(row("write amplification", |d| {
+        d.write_amplification.as_ref().filter(|_| d.has_drives()).map(|wa| format!("{:.3}", wa.total))
+    }));
     for cause in Cause::ALL {
         rows.push(row(&format!("  {}", cause.key()), move |d| {
             let part = d.write_amplification.as_ref().and_then(|wa| wa.by_cause.get(cause.key()).copied());
@@ -221,8 +225,8 @@ fn rows() -> Vec<Row> {
         }),
         row("  theory", |d| d.theory.as_ref().map(|theory| format!("{:.3}", theory.write_amplification))),
         row("  victims, valid share", |d| d.victim_valid_share().map(text::percent)),
-        row("flash reads", |d| Some(count(d.flash.reads.total))),
-        row("flash programs", |d| Some(count(d.flash.programs.total + d.flash.copybacks.total))),
+        row("flash reads", |d| d.has_drives().then(|| count(d.flash.reads.total))),
+        row("flash programs", |d| d.has_drives().then(|| count(d.flash.programs.total + d.flash.copybacks.total))),
         row(
             "  multi-plane",
             timed(|d| {
@@ -234,9 +238,9 @@ fn rows() -> Vec<Row> {
         ),
         row("  pages rebuilt", |d| any(d.flash.rebuilt_pages)),
         row("  uncorrectable copybacks", |d| any(d.flash.uncorrectable_copybacks)),
-        row("erases", |d| Some(count(d.flash.erases.total))),
-        row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().map(wear)),
-        row("  a block since new", |d| Some(wear(&d.erases))),
+        row("erases", |d| d.has_drives().then(|| count(d.flash.erases.total))),
+        row("  a block, min/mean/max", |d| d.erases_in_run.as_ref().filter(|_| d.has_drives()).map(wear)),
+        row("  a block since new", |d| d.has_drives().then(|| wear(&d.erases))),
     ]);
     rows.extend(LIFETIME.map(|(label, figure)| row(label, move |d| figure(d.lifetime.as_ref()?))));
     rows.extend([
@@ -262,12 +266,14 @@ fn rows() -> Vec<Row> {
         row("first of queue waits", timed(|d| part(d.flash.queue?.head_wait_ns, d.virtual_time_ns))),
         row("processor busy", timed(|d| part(d.controller?.work_ns, d.virtual_time_ns))),
         row("capacity", |d| Some(d.capacity.user_bytes).filter(|&bytes| bytes > 0).map(format_size)),
-        row("  of the drives below", |d| (!d.host_layers.is_empty()).then(|| format_size(d.capacity.drive_bytes))),
-        row("over-provisioning", |d| Some(format!("{:.1} %", d.over_provisioning.nominal * 100.0))),
+        row("  of the drives below", |d| {
+            (!d.host_layers.is_empty() && d.has_drives()).then(|| format_size(d.capacity.drive_bytes))
+        }),
+        row("over-provisioning", |d| d.has_drives().then(|| format!("{:.1} %", d.over_provisioning.nominal * 100.0))),
         // A drive that ran out of blocks has none to which a closed form applies.
         row("  effective", |d| {
             let effective = || format!("{:.1} %", d.over_provisioning.effective * 100.0);
-            Some(if d.read_only { "-".to_string() } else { effective() })
+            d.has_drives().then(|| if d.read_only { "-".to_string() } else { effective() })
         }),
         row("  in the host", |d| {
             let spare = d.host_layers.iter().find_map(|layer| layer.figures.get("over_provisioning"))?;

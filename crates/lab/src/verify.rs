@@ -16,9 +16,9 @@ use std::ops::Range;
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Payload, Status, sector_stamp};
+use ssdlab_device::{Completion, Counters, Data, Drive, Payload, Status, sector_stamp};
 use ssdlab_flash::HugeArray;
-use ssdlab_host::{Administration, AnswersBelow, BlockDevice, Identity, LayerMetrics, Part, PartMut, Traffic};
+use ssdlab_host::{Administration, AnswersBelow, BlockDevice, Identity, LayerMetrics, Part, Traffic};
 
 use crate::result::Check;
 
@@ -428,12 +428,12 @@ impl<D: Administration + ?Sized> Administration for Verified<'_, D> {
         self.device.taken()
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
-        self.device.parts()
+    fn drives(&self) -> Vec<Part<&Drive>> {
+        self.device.drives()
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.device.parts_mut()
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
+        self.device.drives_mut()
     }
 
     fn reset_statistics(&mut self) {

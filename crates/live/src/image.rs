@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ssdlab_device::description::to_toml;
 use ssdlab_device::{Description, Drive, DriveConfig, OnImageError, Options, Recovery};
+use ssdlab_disk::{Disk, DiskConfig, SECTORS};
 use ssdlab_flash::{Contents, Folder, Image, ImageError};
-use ssdlab_host::{Device, Host, Member, StackError, seed_of};
+use ssdlab_host::{Device, Host, Member, MemberConfig, StackError, seed_of};
 
 /// The file that holds the description an image was made from.
 pub const DESCRIPTION: &str = "description.toml";
@@ -103,38 +104,48 @@ pub struct OpenedStack {
     pub fresh: bool,
 }
 
-/// Whether an image of a host's drives is in `dir`, which opening it would recover.
+/// Whether an image of a host's drives and disks is in `dir`, which opening it would recover.
 pub fn is_there(dir: &Path, host: &Host, config: &DriveConfig) -> bool {
-    let drives = host.drives(config);
-    let several = drives.len() > 1;
-    drives.iter().any(|(name, _)| if several { dir.join(name) } else { dir.to_path_buf() }.join(DESCRIPTION).is_file())
+    let members = host.members(config);
+    let several = members.len() > 1;
+    members.iter().any(|(name, _)| if several { dir.join(name) } else { dir.to_path_buf() }.join(DESCRIPTION).is_file())
 }
 
-/// Opens the images of a host's drives, or makes new ones: of one drive in `dir`, of several each in a folder of its name
-/// there. Layers find what they keep on the drives.
+/// Opens the images of a host's drives and disks, or makes new ones: of one in `dir`, of several each in a folder of its name
+/// there. Layers find what they keep on them.
 ///
 /// # Errors
 /// An image is refused by [`open`], some images are there and others are not, or a layer cannot stand on the drives.
 pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> Result<OpenedStack, OpenError> {
-    let drives = host.drives(config);
-    let several = drives.len() > 1;
+    let all = host.members(config);
+    let several = all.len() > 1;
     if several {
         // The drives' folders are in it: another user must not put others in their place.
         Folder::open(dir)?;
     }
-    is_of_as_many(dir, &drives)?;
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    is_of_as_many(dir, &names)?;
     let layers = host.places();
     let (mut members, mut recovery, mut ages) = (Vec::new(), Recovery::default(), Vec::new());
-    for (index, (name, config)) in drives.into_iter().enumerate() {
+    for (index, (name, config)) in all.into_iter().enumerate() {
         let dir = if several { dir.join(&name) } else { dir.to_path_buf() };
         // Folders of drives that changed places are refused, too.
         let layers = if several { format!("{layers}; this is drive {index}") } else { layers.clone() };
-        let opened = open_under(&dir, &config, seed_of(seed, index), &layers)?;
-        recovery.pages_read += opened.recovery.pages_read;
-        recovery.blocks_erased += opened.recovery.blocks_erased;
-        recovery.time = recovery.time.max(opened.recovery.time);
-        ages.push((opened.fresh, dir));
-        members.push(Member::of(&name, opened.drive, opened.options));
+        match config {
+            MemberConfig::Drive(config) => {
+                let opened = open_under(&dir, &config, seed_of(seed, index), &layers)?;
+                recovery.pages_read += opened.recovery.pages_read;
+                recovery.blocks_erased += opened.recovery.blocks_erased;
+                recovery.time = recovery.time.max(opened.recovery.time);
+                ages.push((opened.fresh, dir));
+                members.push(Member::of(&name, opened.drive, opened.options));
+            }
+            MemberConfig::Disk(config) => {
+                let (disk, fresh) = open_disk(&dir, &config, &layers)?;
+                ages.push((fresh, dir));
+                members.push(Member::of_disk(&name, disk));
+            }
+        }
     }
     let fresh = ages.iter().all(|(fresh, _)| *fresh);
     if let Some((_, missing)) = ages.iter().find(|(new, _)| *new && !fresh) {
@@ -146,12 +157,54 @@ pub fn open_stack(dir: &Path, host: &Host, config: &DriveConfig, seed: u64) -> R
     Ok(OpenedStack { device, recovery, fresh })
 }
 
+/// Opens the image of a disk, or makes a new one; the second is whether it is new.
+fn open_disk(dir: &Path, config: &DiskConfig, layers: &str) -> Result<(Disk, bool), OpenError> {
+    let folder = Folder::open(dir)?;
+    let expected = config.to_toml();
+    if folder.has(SECTORS) {
+        same_description(&folder, layers, &expected, &|found| {
+            DiskConfig::parse(found, DESCRIPTION, &[]).map_or_else(|_| found.to_string(), |config| config.to_toml())
+        })?;
+    } else {
+        write_description(&folder, layers, &expected)?;
+    }
+    Ok(Disk::on_image(config, folder)?)
+}
+
+/// Writes the description of what an image is of, before the image counts as whole: so no whole image is without it.
+fn write_description(folder: &Folder, layers: &str, description: &str) -> Result<(), OpenError> {
+    let io = |error| OpenError::Io { path: folder.path().join(DESCRIPTION), error };
+    let above = if layers.is_empty() { String::new() } else { format!("{LAYERS}{layers}\n") };
+    folder.empty_file(DESCRIPTION)?.write_all((above + description).as_bytes()).map_err(io)
+}
+
+/// Refuses an image that was made under other layers, or from another description than `expected`. `in_full` gives a description of
+/// an earlier version the keys that it lacks.
+fn same_description(
+    folder: &Folder,
+    layers: &str,
+    expected: &str,
+    in_full: &dyn Fn(&str) -> String,
+) -> Result<(), OpenError> {
+    let path = folder.path().join(DESCRIPTION);
+    let io = |error| OpenError::Io { path: path.clone(), error };
+    let mut found = String::new();
+    folder.file(DESCRIPTION, false)?.read_to_string(&mut found).map_err(io)?;
+    let above = found.lines().next().and_then(|line| line.strip_prefix(LAYERS)).unwrap_or_default();
+    if above != layers {
+        return Err(OpenError::Layers { path, found: above.to_string(), expected: layers.to_string() });
+    }
+    match difference(&in_full(&found), &in_full(expected)) {
+        Some(difference) => Err(OpenError::Description { path, difference }),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a folder with the image of one drive where a stack has several, and the other way round.
-fn is_of_as_many(dir: &Path, drives: &[(String, DriveConfig)]) -> Result<(), OpenError> {
+fn is_of_as_many(dir: &Path, names: &[&str]) -> Result<(), OpenError> {
     let refuse = |found: String, expected: String| Err(OpenError::Folder { path: dir.to_path_buf(), found, expected });
     let is_of_one = dir.join(DESCRIPTION).is_file();
-    if drives.len() > 1 {
-        let names: Vec<&str> = drives.iter().map(|(name, _)| name.as_str()).collect();
+    if names.len() > 1 {
         let expected = || format!("a folder for each of {}", names.join(", "));
         return if is_of_one { refuse("the image of one drive".to_string(), expected()) } else { Ok(()) };
     }
@@ -178,26 +231,14 @@ pub fn open(dir: &Path, config: &DriveConfig, seed: u64) -> Result<Opened, OpenE
 
 /// Opens an image as [`open`] does; `layers` is what decides where data is on the drive.
 fn open_under(dir: &Path, config: &DriveConfig, seed: u64, layers: &str) -> Result<Opened, OpenError> {
-    let path = dir.join(DESCRIPTION);
-    let io = |error| OpenError::Io { path: path.clone(), error };
     let expected = to_toml(config);
     let geometry = &config.flash.geometry;
     let image = Image::open(dir, geometry, geometry.page_bytes / config.ftl.mapping_unit, config.keeps_origins())?;
     let fresh = image.is_fresh();
     if fresh {
-        // Before the image counts as whole, so that no whole image is without it.
-        let above = if layers.is_empty() { String::new() } else { format!("{LAYERS}{layers}\n") };
-        image.folder().empty_file(DESCRIPTION)?.write_all((above + &expected).as_bytes()).map_err(io)?;
+        write_description(image.folder(), layers, &expected)?;
     } else {
-        let mut found = String::new();
-        image.folder().file(DESCRIPTION, false)?.read_to_string(&mut found).map_err(io)?;
-        let above = found.lines().next().and_then(|line| line.strip_prefix(LAYERS)).unwrap_or_default();
-        if above != layers {
-            return Err(OpenError::Layers { path, found: above.to_string(), expected: layers.to_string() });
-        }
-        if let Some(difference) = difference(&in_full(&found), &in_full(&expected)) {
-            return Err(OpenError::Description { path, difference });
-        }
+        same_description(image.folder(), layers, &expected, &in_full)?;
     }
     let options = Options { seed, contents: Contents::Bytes };
     let (drive, recovery) = Drive::on_image(config, options, image)?;
@@ -269,6 +310,51 @@ mod tests {
         std::fs::write(&path, text.replace("parity = \"none\"\n", "")).expect("written");
         assert!(open(dir.path(), &config("die", "none"), 1).is_ok(), "an image of a version without the key");
         assert!(open(dir.path(), &config("die", "page"), 1).is_err());
+    }
+
+    /// A disk's image keeps what was on the medium, and refuses a disk of another size, other layers and a file that is cut short.
+    #[test]
+    fn the_image_of_a_disk_keeps_its_sectors_and_refuses_another_disk() {
+        use ssdlab_base::{Nanos, Op, Request};
+        use ssdlab_device::Data;
+
+        let config = |heads: u32| {
+            let text = format!(
+                "name = \"small\"\n[disk]\nheads = {heads}\nzones = [{{ cylinders = 4, sectors = 50 }}]\n[disk.seek]\n\
+                 settle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n"
+            );
+            DiskConfig::parse(&text, "small.toml", &[]).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let (mut disk, fresh) = open_disk(dir.path(), &config(2), "").expect("a new image");
+        assert!(
+            fresh && matches!(open_disk(dir.path(), &config(2), ""), Err(OpenError::Image(ImageError::Locked { .. })))
+        );
+        let written = [7; 1024];
+        disk.submit(&Request::new(Op::Write, 30, 2), Data::Bytes(&written));
+        disk.submit(&Request::new(Op::Flush, 0, 0), Data::Nothing);
+        disk.run_until(Nanos::from_ms(1000));
+        let at = disk.now();
+        disk.submit(&Request { at, ..Request::new(Op::Write, 300, 1) }, Data::Bytes(&[9; 512]));
+        // It is in the cache alone.
+        assert!(disk.persist());
+        drop(disk);
+        let (disk, fresh) = open_disk(dir.path(), &config(2), "").expect("the image");
+        assert!(!fresh);
+        assert_eq!(disk.on_medium(&(29..33)), [&[0; 512][..], &written, &[0; 512]].concat());
+        assert_eq!(disk.on_medium(&(300..301)), [0; 512]);
+        assert!(disk.mapped_run(30, 400).0 && disk.check().iter().all(|check| check.passed));
+        drop(disk);
+        let refused = |found: Result<(Disk, bool), OpenError>| match found {
+            Ok(_) => panic!("it is accepted"),
+            Err(error) => error.to_string(),
+        };
+        let smaller = refused(open_disk(dir.path(), &config(1), ""));
+        assert!(smaller.contains("`capacity = 204800` in the image, `capacity = 102400` asked for"), "{smaller}");
+        assert!(refused(open_disk(dir.path(), &config(2), "stripe")).contains("under layers: stripe"));
+        let sectors = dir.path().join(SECTORS);
+        std::fs::OpenOptions::new().write(true).open(&sectors).and_then(|file| file.set_len(1000)).expect("cut short");
+        assert!(refused(open_disk(dir.path(), &config(2), "")).contains("1000 bytes long"));
     }
 
     #[test]

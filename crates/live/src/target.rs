@@ -97,6 +97,11 @@ pub trait Target: Send + Sync {
     /// longer than the range.
     fn extents(&self, offset: u64, bytes: u64, limit: usize) -> Vec<Extent>;
 
+    /// Whether it takes trims and writes of zeroes.
+    fn trims(&self) -> bool {
+        true
+    }
+
     /// The rules of a target that takes appends to segments alone; `None` of a block device.
     fn appends(&self) -> Option<Appends> {
         None

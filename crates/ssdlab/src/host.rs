@@ -6,7 +6,11 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use ssdlab_base::read_text;
 use ssdlab_device::Description;
+use ssdlab_device::description::BYTES_MAX;
+
+use crate::shipped;
 
 #[doc(no_inline)]
 pub use ssdlab_host::*;
@@ -15,12 +19,31 @@ pub use ssdlab_host::{
     Administration, BlockDevice, Device, Host, HostError, LayerMetrics, Member, Power, StackError, UnknownDrive,
 };
 
-/// The drive that a host's description names, as [`Device::open`](crate::Device::open) takes it.
-///
-/// # Errors
-/// The sentence of [`DeviceError`](crate::DeviceError).
-pub fn drive(device: &str) -> Result<Description, UnknownDrive> {
-    crate::Device::open(device).map(Description::from).map_err(|error| UnknownDrive(error.to_string()))
+/// The descriptions that a host's description names: files, and drives and disks that ship.
+pub struct Descriptions;
+
+impl Names for Descriptions {
+    fn drive(&self, device: &str) -> Result<Description, UnknownDrive> {
+        crate::Device::open(device).map(Description::from).map_err(|error| UnknownDrive(error.to_string()))
+    }
+
+    fn disk(&self, disk: &str) -> Result<(String, String), UnknownDrive> {
+        let path = Path::new(disk);
+        match shipped::disk(disk).filter(|_| !path.is_file()) {
+            Some(shipped) => Ok((shipped.text.to_string(), shipped.place())),
+            None if is_name(disk) => Err(UnknownDrive(shipped::unknown_disk(disk))),
+            None => match read_text(path, BYTES_MAX, "a description") {
+                Ok(text) => Ok((text, disk.to_string())),
+                Err(why) => Err(UnknownDrive(format!("{disk}: {why}"))),
+            },
+        }
+    }
+}
+
+/// Whether a text can only be the name of what ships.
+fn is_name(text: &str) -> bool {
+    let path = Path::new(text);
+    !text.contains(['/', '\\']) && path.extension().is_none() && !path.is_file()
 }
 
 /// A host's description in a file; drives in it are named as [`Device::open`](crate::Device::open) takes them.
@@ -37,10 +60,23 @@ pub fn load_host(path: &Path) -> Result<Host, HostError> {
 /// The errors of [`load_host`].
 pub fn load_host_and_drives(path: &Path) -> Result<(Host, Vec<String>), HostError> {
     let names = RefCell::new(Vec::new());
-    let noted = |device: &str| {
-        names.borrow_mut().push(device.to_string());
-        drive(device)
-    };
+    let noted = Noted { names: &names };
     let host = Host::load(path, &noted)?;
     Ok((host, names.into_inner()))
+}
+
+/// Notes which drives are named.
+struct Noted<'a> {
+    names: &'a RefCell<Vec<String>>,
+}
+
+impl Names for Noted<'_> {
+    fn drive(&self, device: &str) -> Result<Description, UnknownDrive> {
+        self.names.borrow_mut().push(device.to_string());
+        Descriptions.drive(device)
+    }
+
+    fn disk(&self, disk: &str) -> Result<(String, String), UnknownDrive> {
+        Descriptions.disk(disk)
+    }
 }

@@ -79,6 +79,17 @@ pub(crate) fn names(written: &str) -> String {
     }
 }
 
+/// That no disk ships under a name, and the one that was probably meant.
+pub(crate) fn unknown_disk(written: &str) -> String {
+    let names: Vec<&str> = DISKS.iter().map(|shipped| shipped.name).collect();
+    let meant = closest(written, names.iter().copied()).map(|name| format!("; did you mean '{name}'?"));
+    format!(
+        "'{written}' is no file, and no disk that ships{}; these ship: {}",
+        meant.unwrap_or_default(),
+        names.join(", ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

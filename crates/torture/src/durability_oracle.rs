@@ -101,6 +101,8 @@ pub struct Durable {
     pub faulty: bool,
     /// The drive may run out of spares.
     pub may_end_read_only: bool,
+    /// Trims and writes of zeroes are refused, since a disk is below.
+    pub trims_nothing: bool,
     /// Flushes and forced commands that have completed.
     pub durable: u64,
     /// Commands refused because spares were gone.
@@ -128,6 +130,7 @@ impl Durable {
             writes_through,
             faulty: false,
             may_end_read_only: false,
+            trims_nothing: false,
             durable: 0,
             refused: 0,
             unreadable: 0,
@@ -160,6 +163,7 @@ impl Durable {
                 let end = request.sector.checked_add(request.sectors);
                 assert!(end.is_none_or(|end| end > self.sectors.len() as u64), "{request:?} was out of range");
             }
+            Status::Unsupported if self.trims_nothing && matches!(request.op, Op::Trim | Op::WriteZeroes) => {}
             Status::Absent | Status::Refused(_) | Status::Unsupported | Status::Invalid => {
                 assert!(!request.opcode.is_block(), "{request:?} is block I/O, but {completion:?}");
             }

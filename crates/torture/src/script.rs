@@ -4,7 +4,7 @@
 use std::fmt;
 
 use ssdlab_device::{Description, DriveConfig, description};
-use ssdlab_host::{Drives, UnknownDrive};
+use ssdlab_host::{Names, UnknownDrive};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
@@ -30,12 +30,12 @@ pub struct ScriptError(pub(crate) String);
 pub struct Keys<'a> {
     file: &'a str,
     table: Table,
-    drives: &'a Drives<'a>,
+    drives: &'a dyn Names,
 }
 
 impl<'a> Keys<'a> {
     /// Finds the description of a drive by the name that layers give it.
-    pub(crate) const fn drives(&self) -> &'a Drives<'a> {
+    pub(crate) const fn drives(&self) -> &'a dyn Names {
         self.drives
     }
 
@@ -120,14 +120,16 @@ impl<S: Subject> Case<S> {
     /// # Errors
     /// A sentence with the file, the place, what was found, and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Case<S>, ScriptError> {
-        Case::parse_with(text, file, &|name| Err(UnknownDrive(format!("'{name}' is no drive that is known here"))))
+        Case::parse_with(text, file, &|name: &str| {
+            Err(UnknownDrive(format!("'{name}' is no drive that is known here")))
+        })
     }
 
     /// Reads a case as [`Case::parse`] does, where `drives` finds drives that layers name.
     ///
     /// # Errors
     /// A sentence with the file, the place, what was found, and what was expected.
-    pub fn parse_with(text: &str, file: &str, drives: &Drives<'_>) -> Result<Case<S>, ScriptError> {
+    pub fn parse_with(text: &str, file: &str, drives: &dyn Names) -> Result<Case<S>, ScriptError> {
         let error = |reason: String| ScriptError(format!("{file}: {reason}"));
         let description = Description::parse(text, file).map_err(|cause| ScriptError(cause.to_string()))?;
         let mut table: Table = text.parse().map_err(|cause| error(format!("not TOML: {cause}")))?;
@@ -177,7 +179,7 @@ pub trait WithCase {
 ///
 /// # Errors
 /// A sentence with the file, the place, what was found, and what was expected.
-pub fn with_case<W: WithCase>(text: &str, file: &str, drives: &Drives<'_>, then: W) -> Result<W::Result, ScriptError> {
+pub fn with_case<W: WithCase>(text: &str, file: &str, drives: &dyn Names, then: W) -> Result<W::Result, ScriptError> {
     let torture = text.parse::<Table>().ok().and_then(|mut table| table.remove("torture"));
     let torture = torture.unwrap_or(Value::Boolean(false));
     let set = torture.get("command_set").map(|set| set.as_str().unwrap_or_default());

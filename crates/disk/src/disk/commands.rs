@@ -58,6 +58,9 @@ impl Disk {
             self.report(Command { order: Some(order), ..command }, request.bytes());
             return;
         }
+        if !self.is_timed {
+            return self.ends_at_once(command);
+        }
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.commands[slot as usize] = command;
@@ -70,6 +73,25 @@ impl Disk {
         };
         self.waiting.push_back(slot);
         self.let_in();
+    }
+
+    /// A command takes no time: what it writes is on the medium.
+    fn ends_at_once(&mut self, command: Command) {
+        debug_assert!(self.unwritten() == 0, "all is on the medium while commands take no time");
+        let order = self.next_order();
+        let bytes = (command.range.end - command.range.start) * SECTOR_BYTES;
+        self.counters.took_effect(command.op, bytes);
+        match command.op {
+            Op::Write if !command.range.is_empty() => self.medium.write(&command.range, &command.data),
+            Op::Read => {
+                self.counters.read_hits += 1;
+                if self.sector_data_bytes() > 0 {
+                    self.read_data.push((command.tag, self.on_medium(&command.range)));
+                }
+            }
+            _ => {}
+        }
+        self.report(Command { order: Some(order), ..command }, bytes);
     }
 
     fn next_order(&mut self) -> u64 {
@@ -130,6 +152,9 @@ impl Disk {
         let range = self.commands[slot as usize].range.clone();
         if self.sector_data_bytes() > 0 {
             self.commands[slot as usize].data = self.newest(&range);
+            if self.medium.take_failed() {
+                self.commands[slot as usize].status = Status::UncorrectableRead;
+            }
         }
         self.last_read = self.now.0;
         let is_cached = self.cache.has_all(&range);
@@ -188,7 +213,7 @@ impl Disk {
 
     pub(super) fn complete(&mut self, slot: u32) {
         let command = &mut self.commands[slot as usize];
-        let returns = command.op == Op::Read && !command.data.is_empty();
+        let returns = command.op == Op::Read && command.status == Status::Success && !command.data.is_empty();
         if returns {
             self.read_data.push((command.tag, std::mem::take(&mut command.data)));
         }

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_device::{Check, Completion, Data, Status};
-use ssdlab_flash::Contents as Payload;
+use ssdlab_flash::{Contents as Payload, Folder, ImageError};
 
 use crate::cache::WriteCache;
 use crate::config::DiskConfig;
@@ -25,6 +25,7 @@ use crate::contents::Contents;
 use crate::counters::DiskCounters;
 use crate::link::Link;
 use crate::mechanism::{Mechanism, Track};
+use crate::medium::{ImageFile, Medium};
 use crate::segments::Segments;
 
 use commands::Command;
@@ -69,9 +70,11 @@ pub struct Disk {
     flush: Option<u32>,
     outstanding: u64,
     orders: u64,
+    /// Whether commands take time; otherwise each ends when it is submitted, and its data is on the medium.
+    is_timed: bool,
 
     /// What is on the medium.
-    medium: Contents,
+    medium: Medium,
     cache: WriteCache,
     /// Writes that took effect.
     writes: u64,
@@ -117,7 +120,8 @@ impl Disk {
             flush: None,
             outstanding: 0,
             orders: 0,
-            medium: Contents::new(per_sector),
+            is_timed: true,
+            medium: Medium::Memory(Contents::new(per_sector)),
             cache: WriteCache::new(per_sector),
             writes: 0,
             segments: Segments::new(&config.read_cache, config.sectors),
@@ -132,6 +136,26 @@ impl Disk {
             completions: Vec::new(),
             read_data: Vec::new(),
         }
+    }
+
+    /// A disk whose sectors are in a file of a folder, with all their bytes; the second is whether the file is new. Its caches are empty,
+    /// as after a power cut.
+    ///
+    /// # Errors
+    /// The file is in use, or not that of a disk of this size.
+    pub fn on_image(config: &DiskConfig, folder: Folder) -> Result<(Disk, bool), ImageError> {
+        let (image, fresh) = ImageFile::open(folder, config.sectors)?;
+        Ok((Disk { medium: Medium::Image(Box::new(image)), ..Disk::new(config, Payload::Bytes) }, fresh))
+    }
+
+    /// Puts what is on the medium into the image's file, where there is one; false if it cannot take it: no answer may tell of it.
+    pub fn persist(&mut self) -> bool {
+        self.medium.persist()
+    }
+
+    /// Bytes that the image's file takes on the host's file system; `None` without an image.
+    pub fn image_bytes(&self) -> Option<u64> {
+        self.medium.image_bytes()
     }
 
     /// What it was made with.
@@ -170,6 +194,48 @@ impl Disk {
         self.reads_before = self.reads_for_heads();
     }
 
+    /// The host begins anew: everything comes to rest, counters and virtual time are zero, and commands are numbered from 0. Data, the
+    /// place of the heads and what was read ahead stay as far as time does not enter.
+    ///
+    /// # Panics
+    /// A command is outstanding.
+    pub fn restart(&mut self) {
+        self.come_to_rest();
+        self.reset_statistics();
+        self.reset_order();
+        self.now = Nanos::ZERO;
+        self.last_read = 0;
+        self.link.clear();
+        self.segments.clear();
+    }
+
+    /// Commands are numbered from 0 from now on.
+    pub const fn reset_order(&mut self) {
+        self.orders = 0;
+    }
+
+    /// Whether commands take time.
+    pub const fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    /// Sets whether commands take time from now on. Without time a command ends when it is submitted, and its data is on the medium.
+    ///
+    /// # Panics
+    /// A command is outstanding.
+    pub fn set_timed(&mut self, timed: bool) {
+        self.come_to_rest();
+        self.is_timed = timed;
+    }
+
+    /// Lets the heads write what is cached.
+    fn come_to_rest(&mut self) {
+        assert_eq!(self.outstanding, 0, "a disk comes to rest without commands");
+        while self.next_event().is_some() {
+            self.step();
+        }
+    }
+
     fn reads_for_heads(&self) -> u64 {
         self.for_heads.iter().filter(|slot| self.commands[**slot as usize].op == Op::Read).count() as u64
     }
@@ -186,7 +252,7 @@ impl Disk {
 
     /// Bytes of memory that contents take. It follows what was written.
     pub fn memory_bytes(&self) -> u64 {
-        self.medium.memory_bytes()
+        self.medium.there().memory_bytes()
     }
 
     /// The sector's contents on the medium alone, which a power cut leaves; zeroes where nothing was written.
@@ -205,7 +271,7 @@ impl Disk {
         let (mut kind, mut next) = (None, sector);
         while next < end {
             let in_flight = self.operation.as_ref().map_or((false, end), |operation| operation.run(next, end));
-            let runs = [self.medium.run(next, end), self.cache.run(next, end), in_flight];
+            let runs = [self.medium.there().run(next, end), self.cache.run(next, end), in_flight];
             let mapped = runs.iter().any(|(there, _)| *there);
             if *kind.get_or_insert(mapped) != mapped {
                 break;
@@ -305,7 +371,7 @@ impl Disk {
     pub fn check(&self) -> Vec<Check> {
         let check = |name, passed, detail| Check { name, passed, detail };
         let (capacity, most) = (self.sectors(), self.config.write_cache.bytes / SECTOR_BYTES);
-        let last = self.medium.last().max(self.cache.last());
+        let last = self.medium.there().last().max(self.cache.last());
         let is_within = last.is_none_or(|last| last < capacity);
         let in_use = (self.commands.len() - self.free.len()) as u64;
         let unwritten = self.unwritten();
@@ -319,8 +385,11 @@ impl Disk {
         vec![
             check(
                 "disk_contents_are_consistent",
-                self.medium.is_consistent() && is_within,
-                format!("{} sectors are on the medium, of {capacity}; the last is {last:?}", self.medium.sectors()),
+                self.medium.there().is_consistent() && is_within,
+                format!(
+                    "{} sectors are on the medium, of {capacity}; the last is {last:?}",
+                    self.medium.there().sectors()
+                ),
             ),
             check(
                 "disk_write_cache_is_consistent",

@@ -9,7 +9,9 @@ use ssdlab_flash::Contents as Payload;
 use super::heads::Operation;
 use super::{Disk, Event};
 use crate::config::DiskConfig;
+use crate::contents::Contents;
 use crate::mechanism::Track;
+use crate::medium::Medium;
 use crate::seeded::{DiskBug, seeded};
 
 const MAGIC: &[u8; 8] = b"ssddisk1";
@@ -80,7 +82,13 @@ impl Disk {
         (self.now.0, self.orders, self.writes).save_to(to)?;
         (self.track.cylinder, self.track.head, self.behind).save_to(to)?;
         (self.last_read, self.reads_before, self.since_oldest).save_to(to)?;
-        self.medium.save_to(to)?;
+        let Medium::Memory(medium) = &self.medium else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the disk is in an image, which is its saved state",
+            ));
+        };
+        medium.save_to(to)?;
         self.cache.save_to(to)?;
         self.segments.save_to(to)?;
         self.link.save_to(to)?;
@@ -107,7 +115,9 @@ impl Disk {
         (disk.last_read, disk.reads_before, disk.since_oldest) = load(from)?;
         (disk.now, disk.orders, disk.writes, disk.behind) = (Nanos(now), orders, writes, behind);
         disk.track = Track { cylinder, head };
-        disk.medium.load_from(from)?;
+        let mut medium = Contents::new(disk.sector_data_bytes());
+        medium.load_from(from)?;
+        disk.medium = Medium::Memory(medium);
         disk.cache.load_from(from)?;
         disk.segments.load_from(from)?;
         disk.link.load_from(from)?;

@@ -190,7 +190,7 @@ pub(super) struct Files {
 
 /// Takes a file's lock. A program that this process starts holds the locks of all open files until its exec, so a lock that was
 /// just given up may be taken for a moment.
-fn lock(file: &File) -> bool {
+pub fn lock(file: &File) -> bool {
     const TRIES: u32 = 20;
     (0..TRIES).any(|tried| {
         if tried > 0 {

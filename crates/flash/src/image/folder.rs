@@ -26,6 +26,9 @@ const OTHERS_WRITE: u32 = 0o022;
 /// The socket that a server has beside its drives.
 const CONTROL: &str = "control.sock";
 
+/// The file with the sectors of a hard disk, which an image may be of as well.
+const SECTORS: &str = "sectors";
+
 /// A folder of the user who runs this.
 pub struct Folder {
     path: PathBuf,
@@ -83,7 +86,7 @@ impl Folder {
     fn is_empty_or_an_image(&self) -> io::Result<bool> {
         let is_part = |name: &str| {
             WHOLE.contains(&name)
-                || [UNFINISHED, NEW_RECORDS, CONTROL].contains(&name)
+                || [UNFINISHED, NEW_RECORDS, CONTROL, SECTORS].contains(&name)
                 || self.has(&format!("{name}/description.toml"))
         };
         let is_known = |name: &OsString| name.to_str().is_some_and(is_part);

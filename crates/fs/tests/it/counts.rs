@@ -75,7 +75,7 @@ fn a_drive_that_loses_its_power_under_the_host_ends_the_changes_and_not_the_read
 #[test]
 fn what_cannot_be_read_is_told_and_does_not_spread() {
     let mut device = drive(64, Contents::Bytes);
-    device.parts_mut()[0].drive.expect_faults();
+    device.drives_mut()[0].device.expect_faults();
     let mut fs = FileSystem::make(device, &MakeOptions::default(), &cache(1000)).expect("a file system");
     let file = create(&mut fs, ROOT, "a").expect("a file");
     write(&mut fs, file, 0, &[3; 8192]).expect("room");
@@ -85,7 +85,7 @@ fn what_cannot_be_read_is_told_and_does_not_spread() {
     fs.run_to_completion(Nanos::MAX);
     fs.answers().clear();
     for _ in 0..12 {
-        fs.device_mut().parts_mut()[0].drive.fail_next(ssdlab_flash::FaultKind::Read, None);
+        fs.device_mut().drives_mut()[0].device.fail_next(ssdlab_flash::FaultKind::Read, None);
     }
     let result = call(&mut fs, Call::Read { file, offset: 0, length: 8192, is_direct: false });
     // Each failure takes one attempt: reads are repeated, so a single bad moment does no harm.

@@ -28,7 +28,7 @@ fn run(fs: &mut FileSystem, one: Call) -> bool {
             // The summary of the segment comes first.
             Some(before) if is_cleaning && loaded >= before + 2 => {
                 for _ in 0..FAILURES {
-                    fs.device_mut().parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+                    fs.device_mut().drives_mut()[0].device.fail_next(FaultKind::Read, None);
                 }
                 while fs.answers().is_empty() {
                     let at = fs.next_event().expect("the call ends");
@@ -64,7 +64,7 @@ fn lost(fs: &mut FileSystem, file: FileId, values: &[u8]) -> Vec<u64> {
 #[test]
 fn a_block_that_cleaning_cannot_read_is_lost_and_nothing_else() {
     let mut device = drive(64, Contents::Bytes);
-    device.parts_mut()[0].drive.expect_faults();
+    device.drives_mut()[0].device.expect_faults();
     let options = Options { checkpoint_period: Nanos::ZERO, cleaning_period: Nanos::ZERO, ..cache(4000) };
     let mut fs = FileSystem::make(device, &MakeOptions::default(), &options).expect("a file system");
     let file = create(&mut fs, ROOT, "a").expect("a file");

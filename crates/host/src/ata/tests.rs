@@ -23,7 +23,7 @@ fn config() -> DriveConfig {
 fn ata(config: AtaConfig) -> Ata {
     let options = Options { seed: 1, contents: Contents::Bytes };
     let mut member = Member::new("small", &self::config(), options).expect("a drive");
-    member.parts_mut()[0].drive.expect_faults();
+    member.drives_mut()[0].device.expect_faults();
     Ata::new(Box::new(member), config)
 }
 
@@ -47,7 +47,7 @@ fn write(device: &mut Ata, unit: u64, byte: u8) {
 /// The drive fails the next `times` reads of units: those of other commands, too, in the order in which its chips take them.
 fn fail_reads(device: &mut Ata, times: u32) {
     for _ in 0..times {
-        device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+        device.drives_mut()[0].device.fail_next(FaultKind::Read, None);
     }
 }
 

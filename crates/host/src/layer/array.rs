@@ -2,13 +2,14 @@
 
 use ssdlab_base::{Answer, Event, Nanos, Request};
 use ssdlab_device::critical_path::Path;
-use ssdlab_device::{Completion, Data, Payload, Status};
+use ssdlab_device::{Completion, Data, Drive, Payload, Status};
+use ssdlab_disk::Disk;
 
 use super::Slots;
 use crate::device::Again;
 use crate::promise::Promise;
 use crate::seeded::acts_on_unkept;
-use crate::{AnswersBelow, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, PartMut, Traffic};
+use crate::{AnswersBelow, Device, Identity, LayerError, LayerMetrics, Loss, Member, Part, Traffic};
 
 /// A command that has ended in a device.
 pub(crate) struct Ended<P> {
@@ -83,9 +84,12 @@ impl Array<()> {
     /// Devices in which there is nothing, brought to one time.
     pub(crate) fn new(devices: Vec<Box<dyn Device>>) -> Array<()> {
         let now = devices.iter().map(|device| device.now()).max().unwrap_or(Nanos::ZERO);
-        let records_paths = devices.iter().flat_map(|device| device.parts()).any(|part| part.drive.records_paths());
-        let mut parts = devices.iter().flat_map(|device| device.parts());
-        let has_images = devices.len() > 1 && parts.any(|part| part.drive.image().is_some());
+        let records_paths = devices.iter().flat_map(|device| device.drives()).any(|part| part.device.records_paths());
+        let mut drives = devices.iter().flat_map(|device| device.drives());
+        let mut disks = devices.iter().flat_map(|device| device.disks());
+        let has_images = devices.len() > 1
+            && (drives.any(|part| part.device.image().is_some())
+                || disks.any(|part| part.device.image_bytes().is_some()));
         let below = devices.into_iter().map(Lower::new).collect();
         let (sent, paths) = (Traffic::default(), Vec::new());
         let mut array =
@@ -154,23 +158,23 @@ impl<P> Array<P> {
         &mut *self.below[index].device
     }
 
-    /// The device that has the stack's part of this number, and the number there.
-    fn place_of(&self, part: usize) -> (usize, usize) {
-        let mut inside = part;
+    /// The device that has the stack's drive or disk of this number, and the number there.
+    fn place_of(&self, member: usize) -> (usize, usize) {
+        let mut inside = member;
         for (index, below) in self.below.iter().enumerate() {
-            let parts = below.device.parts().len();
-            if inside < parts {
+            let members = below.device.members();
+            if inside < members {
                 return (index, inside);
             }
-            inside -= parts;
+            inside -= members;
         }
-        panic!("the stack has no part {part}")
+        panic!("the stack has no drive or disk {member}")
     }
 
-    /// The power of a part goes and comes back now.
-    pub(crate) fn cut(&mut self, part: usize, again: &mut Again<'_>) -> (usize, Loss) {
+    /// The power of a drive or a disk goes and comes back now.
+    pub(crate) fn cut(&mut self, member: usize, again: &mut Again<'_>) -> (usize, Loss) {
         self.advance(self.now);
-        let (device, inside) = self.place_of(part);
+        let (device, inside) = self.place_of(member);
         (device, self.below[device].device.cut(inside, again))
     }
 
@@ -212,16 +216,26 @@ impl<P> Array<P> {
     }
 
     /// The drives of all devices, from left to right.
-    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
-        self.devices().flat_map(|device| device.parts()).collect()
+    pub(crate) fn drives(&self) -> Vec<Part<&Drive>> {
+        self.devices().flat_map(|device| device.drives()).collect()
     }
 
     /// The drives of all devices, from left to right, to change.
-    pub(crate) fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.devices_mut().flat_map(|device| device.parts_mut()).collect()
+    pub(crate) fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
+        self.devices_mut().flat_map(|device| device.drives_mut()).collect()
     }
 
-    /// Takes the drives out of all devices, from left to right, and drops the devices' layers.
+    /// The disks of all devices, from left to right.
+    pub(crate) fn disks(&self) -> Vec<Part<&Disk>> {
+        self.devices().flat_map(|device| device.disks()).collect()
+    }
+
+    /// The disks of all devices, from left to right, to change.
+    pub(crate) fn disks_mut(&mut self) -> Vec<Part<&mut Disk>> {
+        self.devices_mut().flat_map(|device| device.disks_mut()).collect()
+    }
+
+    /// Takes the drives and disks out of all devices, from left to right, and drops the devices' layers.
     pub(crate) fn take_members(&mut self) -> Vec<Member> {
         std::mem::take(&mut self.below).into_iter().flat_map(|below| below.device.into_members()).collect()
     }

@@ -3,11 +3,12 @@
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request};
 use ssdlab_device::critical_path::Path;
-use ssdlab_device::{Completion, Counters, Data, Payload};
+use ssdlab_device::{Completion, Counters, Data, Drive, Payload};
+use ssdlab_disk::Disk;
 
 use super::{Engine, Layer};
 use crate::device::Again;
-use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Member, Part, PartMut, Power, Traffic};
+use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Member, Part, Power, Traffic};
 
 /// The only device below a layer that hands on what it does not know.
 fn handed_on<L: Layer>(layer: &L) -> Option<&dyn Device> {
@@ -25,6 +26,10 @@ impl<L: Layer> BlockDevice for L {
 
     fn sector_data_bytes(&self) -> usize {
         self.io().cell
+    }
+
+    fn trims(&self) -> bool {
+        self.takes_trims()
     }
 
     fn now(&self) -> Nanos {
@@ -157,12 +162,24 @@ impl<L: Layer> Administration for L {
         self.io().taken
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
-        self.io().array.parts()
+    fn drives(&self) -> Vec<Part<&Drive>> {
+        self.io().array.drives()
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
-        self.io_mut().array.parts_mut()
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
+        self.io_mut().array.drives_mut()
+    }
+
+    fn disks(&self) -> Vec<Part<&Disk>> {
+        self.io().array.disks()
+    }
+
+    fn disks_mut(&mut self) -> Vec<Part<&mut Disk>> {
+        self.io_mut().array.disks_mut()
+    }
+
+    fn members(&self) -> usize {
+        self.io().array.devices().map(|device| device.members()).sum()
     }
 
     fn reset_statistics(&mut self) {
@@ -193,9 +210,9 @@ impl<L: Layer> Administration for L {
 }
 
 impl<L: Layer> Power for L {
-    fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
+    fn cut(&mut self, member: usize, again: &mut Again<'_>) -> Loss {
         self.work();
-        let (device, loss) = self.io_mut().array.cut(part, again);
+        let (device, loss) = self.io_mut().array.cut(member, again);
         let loss = self.power_lost(device, loss);
         self.work();
         loss

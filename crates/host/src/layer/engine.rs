@@ -1,7 +1,7 @@
 //! How a layer goes through time: it sees the end of a command below at the time of that end, before any later event.
 
 use ssdlab_base::{Nanos, Op, Request};
-use ssdlab_device::Payload;
+use ssdlab_device::{Payload, Status};
 
 use super::paths::turned_away;
 use super::{Layer, Turn};
@@ -51,8 +51,14 @@ pub(crate) trait Engine: Layer {
             self.go_through(request.at);
         }
         let capacity = self.capacity();
+        let is_trim = request.opcode.is_block() && matches!(request.op, Op::Trim | Op::WriteZeroes);
+        // A layer that hands on what it is sent leaves that to the device, which numbers it.
+        let refused = is_trim && !Self::KIND.hands_on && !self.takes_trims();
         let io = self.io_mut();
         io.outstanding += 1;
+        if refused {
+            return io.turn_away(request, Status::Unsupported);
+        }
         let mut sectors = capacity;
         if Self::KIND.hands_on {
             sectors += io.array.device(0).reserved_sectors();

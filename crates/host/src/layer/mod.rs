@@ -63,6 +63,11 @@ pub(crate) trait Layer: Send + Sized {
         self.io().array.device(0).sectors()
     }
 
+    /// Whether it takes trims and writes of zeroes; by default where all devices below do.
+    fn takes_trims(&self) -> bool {
+        self.io().array.devices().all(|device| device.trims())
+    }
+
     /// What a command excludes: those that overlap it wait, where one of the two changes sectors. One without sectors excludes
     /// nothing.
     fn extent(&self, request: &Request) -> Request {

@@ -199,9 +199,9 @@ impl<P> Below<P> {
         self.array.reset_statistics();
     }
 
-    /// The power of a part of the device goes and comes back now, while the host goes on.
-    pub fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
-        self.array.cut(part, again).1
+    /// The power of a drive or disk of the device goes and comes back now, while the host goes on.
+    pub fn cut(&mut self, member: usize, again: &mut Again<'_>) -> Loss {
+        self.array.cut(member, again).1
     }
 
     /// Gives the device back with what is in flight in it.

@@ -28,7 +28,7 @@ fn host(keys: &str) -> Host {
 
 fn member(target: &[&str], contents: Contents) -> Member {
     let mut member = Member::new("small", &drive(target), Options { seed: 1, contents }).expect("a drive");
-    ssdlab_host::Administration::parts_mut(&mut member)[0].drive.expect_faults();
+    ssdlab_host::Administration::drives_mut(&mut member)[0].device.expect_faults();
     member
 }
 
@@ -250,7 +250,7 @@ fn what_cannot_be_read_is_lost_until_it_is_written() {
         let mut device = layer(target);
         write(&mut *device, 0, 16, 1);
         // Each attempt to read the unit fails.
-        (0..9).for_each(|_| device.parts_mut()[0].drive.fail_next(FaultKind::Read, None));
+        (0..9).for_each(|_| device.drives_mut()[0].device.fail_next(FaultKind::Read, None));
         write(&mut *device, 2, 3, 2);
         assert_eq!(read(&mut *device, 2, 3), [2; 3]);
         let lost = |device: &mut dyn Device, sector| one(device, Request::new(Op::Read, sector, 1), 0).0;
@@ -318,9 +318,9 @@ fn capacity_is_what_over_provisioning_leaves() {
 
 /// Zones that are open or closed.
 fn active(device: &dyn Device) -> u32 {
-    let parts = device.parts();
-    let count = parts[0].drive.zones().expect("a drive with zones").count;
-    (0..count).filter(|zone| parts[0].drive.zone(*zone).expect("one of them").state.is_active()).count() as u32
+    let parts = device.drives();
+    let count = parts[0].device.zones().expect("a drive with zones").count;
+    (0..count).filter(|zone| parts[0].device.zone(*zone).expect("one of them").state.is_active()).count() as u32
 }
 
 /// A drive that limits active zones refuses a write that would open one more, and the layer would send it again for ever. Zones that power

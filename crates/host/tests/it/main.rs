@@ -1,6 +1,7 @@
 //! Layers above drives.
 
 mod append;
+mod disks;
 mod restoring;
 mod scheduler;
 mod shrd;

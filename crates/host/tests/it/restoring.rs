@@ -21,7 +21,7 @@ fn host(keys: &str) -> Host {
 
 fn member(set: &[&str], contents: Contents) -> Member {
     let mut member = Member::new("small", &drive(set), Options { seed: 1, contents }).expect("a drive");
-    ssdlab_host::Administration::parts_mut(&mut member)[0].drive.expect_faults();
+    ssdlab_host::Administration::drives_mut(&mut member)[0].device.expect_faults();
     member
 }
 
@@ -284,7 +284,7 @@ fn a_place_that_cannot_be_read_is_kept_until_its_unit_is_written() {
         write(&mut *device, unit * 8, 8, 1);
     }
     let fail = |device: &mut dyn Device, count: u32| {
-        (0..count).for_each(|_| device.parts_mut()[0].drive.fail_next(FaultKind::Read, None));
+        (0..count).for_each(|_| device.drives_mut()[0].device.fail_next(FaultKind::Read, None));
     };
     fail(&mut *device, 400);
     write(&mut *device, 1000 * 4, 8, 2);

@@ -19,7 +19,7 @@ fn stack(host: &Host, config: &DriveConfig, seed: u64) -> Box<dyn Device> {
 }
 
 /// A small drive without faults, of at least 128 sectors.
-fn drive(seed: u64) -> DriveConfig {
+pub(crate) fn drive(seed: u64) -> DriveConfig {
     let mut rng = rng(seed, "stack drive");
     loop {
         let mut config = configs::random(&mut rng);
@@ -303,7 +303,7 @@ fn mirror_that_may_fail() -> Box<dyn Device> {
                 [buffer]\npolicy = \"none\"\n[gc]\nfree_blocks = 3\n[ftl]\nmapping_unit = \"512\"\n";
     let config = Description::parse(text, "small.toml").and_then(|text| text.resolve()).expect("a drive");
     let mut device = stack(&host, &config, 1);
-    device.parts_mut().into_iter().for_each(|part| part.drive.expect_faults());
+    device.drives_mut().into_iter().for_each(|part| part.device.expect_faults());
     device
 }
 
@@ -336,7 +336,7 @@ fn a_side_that_cannot_be_read_costs_nothing_while_there_is_another() {
     let mut device = mirror_that_may_fail();
     assert_eq!(alone(&mut *device, Request::new(Op::Write, 0, 8), 7).0, Status::Success);
     for _ in 0..8 {
-        device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+        device.drives_mut()[0].device.fail_next(FaultKind::Read, None);
         assert_eq!(alone(&mut *device, Request::new(Op::Read, 0, 8), 0), (Status::Success, vec![7; 8 * 512]));
     }
     assert!(device.layers()[0].figures["read_elsewhere"] > 0.0, "no side failed to read");
@@ -344,7 +344,7 @@ fn a_side_that_cannot_be_read_costs_nothing_while_there_is_another() {
     for _ in 0..8 {
         alone(&mut *device, Request::new(Op::Read, 0, 8), 0);
     }
-    device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+    device.drives_mut()[0].device.fail_next(FaultKind::Read, None);
     assert_eq!(device.cut(1, &mut |_| None), Loss::Nothing);
     settle(&mut *device);
     assert_eq!(sides_in_sync(&*device), 1.0, "the source could not be read");
@@ -362,7 +362,7 @@ fn a_side_that_refuses_writes_is_given_up() {
     let mut written = vec![0; sectors as usize];
     for round in 0..2000_u64 {
         if sides_in_sync(&*device) == 2.0 {
-            device.parts_mut()[0].drive.fail_next(FaultKind::Program, None);
+            device.drives_mut()[0].device.fail_next(FaultKind::Program, None);
         }
         let (sector, byte) = (round * 7 % sectors, round as u8 | 1);
         assert_eq!(alone(&mut *device, Request::new(Op::Write, sector, 1), byte).0, Status::Success, "round {round}");
@@ -370,7 +370,7 @@ fn a_side_that_refuses_writes_is_given_up() {
     }
     settle(&mut *device);
     assert_eq!(sides_in_sync(&*device), 1.0, "the drive did not run out of spare blocks");
-    let dropped = format!("side {} was dropped: it became read-only", device.parts()[0].name);
+    let dropped = format!("side {} was dropped: it became read-only", device.drives()[0].name);
     assert_eq!(device.layers()[0].degraded, [dropped]);
     assert_eq!(alone(&mut *device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
     // A cut of the side that was given up changes nothing.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use ssdlab_device::{Utilization, Wear};
+use ssdlab_device::{Drive, Utilization, Wear};
 use ssdlab_host::{Administration, Part, seed_of};
 use ssdlab_measure::smart::SmartLog;
 
 use crate::result::{Capacity, Commands, Erases, OverProvisioning};
 
 /// A drive's log; of several an object by their names. The seed is that of the run.
-pub(super) fn logs(parts: Vec<Part<'_>>, seed: u64) -> serde_json::Value {
-    let log = |(index, part): (usize, &Part<'_>)| SmartLog::of_run(part.drive, seed_of(seed, index)).to_json();
+pub(super) fn logs(parts: Vec<Part<&Drive>>, seed: u64) -> serde_json::Value {
+    let log = |(index, part): (usize, &Part<&Drive>)| SmartLog::of_run(part.device, seed_of(seed, index)).to_json();
     match parts.as_slice() {
         [only] => log((0, only)),
         parts => parts.iter().enumerate().map(|(index, part)| (part.name.clone(), log((index, part)))).collect(),
@@ -19,34 +19,34 @@ pub(super) fn logs(parts: Vec<Part<'_>>, seed: u64) -> serde_json::Value {
 
 /// The over-provisioning of all drives by their user capacity: what lies beyond it, together, by it.
 pub(super) fn spare(device: &dyn Administration) -> OverProvisioning {
-    let parts = device.parts();
+    let parts = device.drives();
     if let [only] = parts.as_slice() {
-        let spare = only.drive.over_provisioning();
+        let spare = only.device.over_provisioning();
         return OverProvisioning { nominal: spare.nominal, effective: spare.effective };
     }
     let weighed = |of: fn(&ssdlab_device::OverProvisioning) -> f64| {
-        mean_by_capacity(&parts, |part| of(&part.drive.over_provisioning()))
+        mean_by_capacity(&parts, |part| of(&part.device.over_provisioning()))
     };
     OverProvisioning { nominal: weighed(|spare| spare.nominal), effective: weighed(|spare| spare.effective) }
 }
 
 /// What collection found it to be; nothing where there are several drives, or none has collected.
 pub(super) fn spare_at_collection(device: &dyn Administration) -> Option<f64> {
-    match device.parts().as_slice() {
-        [only] => only.drive.over_provisioning_at_collection(),
+    match device.drives().as_slice() {
+        [only] => only.device.over_provisioning_at_collection(),
         _ => None,
     }
 }
 
-fn mean_by_capacity(parts: &[Part<'_>], of: impl Fn(&Part<'_>) -> f64) -> f64 {
-    let bytes = |part: &Part<'_>| part.drive.config().user_bytes as f64;
-    parts.iter().map(|part| of(part) * bytes(part)).sum::<f64>() / parts.iter().map(bytes).sum::<f64>()
+fn mean_by_capacity(parts: &[Part<&Drive>], of: impl Fn(&Part<&Drive>) -> f64) -> f64 {
+    let bytes = |part: &Part<&Drive>| part.device.config().user_bytes as f64;
+    parts.iter().map(|part| of(part) * bytes(part)).sum::<f64>() / parts.iter().map(bytes).sum::<f64>().max(1.0)
 }
 
 /// Modelled memory by name, all drives together, in bytes.
 pub(super) fn memory(device: &dyn Administration) -> BTreeMap<String, u64> {
     let mut memory = BTreeMap::new();
-    for (name, bytes) in device.parts().iter().flat_map(|part| part.drive.memory()) {
+    for (name, bytes) in device.drives().iter().flat_map(|part| part.device.memory()) {
         *memory.entry(name.to_string()).or_insert(0) += bytes;
     }
     memory
@@ -54,12 +54,12 @@ pub(super) fn memory(device: &dyn Administration) -> BTreeMap<String, u64> {
 
 /// A design's own counts; of several drives each is preceded by its drive's name.
 pub(super) fn design(device: &dyn Administration) -> BTreeMap<String, f64> {
-    match device.parts().as_slice() {
-        [only] => only.drive.design().into_iter().collect(),
+    match device.drives().as_slice() {
+        [only] => only.device.design().into_iter().collect(),
         parts => {
-            let of = |part: &Part<'_>| {
+            let of = |part: &Part<&Drive>| {
                 let name = part.name.clone();
-                part.drive.design().into_iter().map(move |(key, value)| (format!("{name}.{key}"), value))
+                part.device.design().into_iter().map(move |(key, value)| (format!("{name}.{key}"), value))
             };
             parts.iter().flat_map(of).collect()
         }
@@ -69,7 +69,7 @@ pub(super) fn design(device: &dyn Administration) -> BTreeMap<String, f64> {
 /// Commands of the set that the drives know, all drives together; nothing where they know block I/O alone.
 pub(super) fn commands(device: &dyn Administration) -> Option<Commands> {
     let mut commands: Option<Commands> = None;
-    for drive in device.parts().iter().map(|part| part.drive) {
+    for drive in device.drives().iter().map(|part| part.device) {
         let Some(set) = drive.command_set() else { continue };
         let all = commands.get_or_insert_with(|| Commands { set: set.name.to_string(), ..Commands::default() });
         for (spec, count) in set.commands.iter().zip(drive.command_counts()) {
@@ -87,7 +87,7 @@ pub(super) fn commands(device: &dyn Administration) -> Option<Commands> {
 
 /// Erases of every block of all drives.
 pub(super) fn erase_counts(device: &dyn Administration) -> Vec<u32> {
-    device.parts().iter().flat_map(|part| part.drive.erase_counts()).collect()
+    device.drives().iter().flat_map(|part| part.device.erase_counts()).collect()
 }
 
 /// Erases between two counts of every block.
@@ -105,8 +105,8 @@ impl From<Wear> for Erases {
 
 /// Capacities of the drives below `user_bytes` of addresses.
 pub(super) fn capacity(device: &dyn Administration, user_bytes: u64) -> Capacity {
-    let parts = device.parts();
-    let sum = |of: fn(&ssdlab_device::DriveConfig) -> u64| parts.iter().map(|part| of(part.drive.config())).sum();
+    let parts = device.drives();
+    let sum = |of: fn(&ssdlab_device::DriveConfig) -> u64| parts.iter().map(|part| of(part.device.config())).sum();
     Capacity {
         user_bytes,
         drive_bytes: sum(|config| config.user_bytes),
@@ -116,30 +116,30 @@ pub(super) fn capacity(device: &dyn Administration, user_bytes: u64) -> Capacity
 
 /// Bytes that all blocks take over their rated erases; nothing where a drive states none.
 pub(super) fn rated_bytes(device: &dyn Administration) -> Option<f64> {
-    let of = |part: &Part<'_>| {
-        let flash = &part.drive.config().flash;
+    let of = |part: &Part<&Drive>| {
+        let flash = &part.device.config().flash;
         Some(f64::from(flash.faults.endurance?) * flash.geometry.bytes() as f64)
     };
-    device.parts().iter().map(of).sum()
+    device.drives().iter().map(of).sum()
 }
 
 /// Share of the drives' user capacity that holds data.
 pub(super) fn mapped(device: &dyn Administration) -> f64 {
-    let parts = device.parts();
-    let user: u64 = parts.iter().map(|part| part.drive.config().user_bytes).sum();
-    let mapped: u64 = parts.iter().map(|part| part.drive.mapped_bytes()).sum();
+    let parts = device.drives();
+    let user: u64 = parts.iter().map(|part| part.device.config().user_bytes).sum();
+    let mapped: u64 = parts.iter().map(|part| part.device.mapped_bytes()).sum();
     mapped as f64 / user.max(1) as f64
 }
 
 /// Erases over all blocks that are not bad.
 pub(super) fn erases(device: &dyn Administration) -> Erases {
     let wears: Vec<(Wear, f64)> = device
-        .parts()
+        .drives()
         .iter()
         .map(|part| {
-            let wear = part.drive.wear();
+            let wear = part.device.wear();
             // Blocks that are not bad; where none was erased it makes no difference.
-            let all = f64::from(part.drive.config().flash.geometry.blocks());
+            let all = f64::from(part.device.config().flash.geometry.blocks());
             let blocks = if wear.mean > 0.0 { wear.total as f64 / wear.mean } else { all };
             (wear, blocks)
         })
@@ -164,8 +164,8 @@ pub(super) fn erases(device: &dyn Administration) -> Erases {
 /// Busy times of the channels and dies of all drives.
 pub(super) fn utilization(device: &dyn Administration) -> Utilization {
     let mut all = Utilization::default();
-    for part in device.parts() {
-        let Utilization { channels, dies } = part.drive.utilization();
+    for part in device.drives() {
+        let Utilization { channels, dies } = part.device.utilization();
         all.channels.extend(channels);
         all.dies.extend(dies);
     }

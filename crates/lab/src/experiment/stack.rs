@@ -9,7 +9,7 @@ use std::time::Instant;
 use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::{Counters, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, ScriptedFault};
-use ssdlab_host::{Administration, BlockDevice, Device, Host, Member, Part, StackError, seed_of};
+use ssdlab_host::{Administration, BlockDevice, Device, Host, Member, MemberConfig, Part, StackError, seed_of};
 
 use super::{DeviceUnderTest, Experiment, RunError};
 use crate::precondition::{Ended, Interruptible, Keeper, precondition, warm_buffer};
@@ -104,8 +104,8 @@ impl Stack {
         }
     }
 
-    pub(super) fn parts(&self) -> Vec<Part<'_>> {
-        self.look().parts()
+    pub(super) fn drives(&self) -> Vec<Part<&Drive>> {
+        self.look().drives()
     }
 
     pub(super) fn counters(&self) -> Counters {
@@ -193,10 +193,16 @@ pub(super) fn preconditioned(
             Ok(Some((Stack::Bare(Box::new(drive)), record, struck)))
         }
         Some(host) if host.is_transparent() || experiment.precondition_below => {
-            let drives = host.drives(&dut.config);
             let (mut members, mut record, mut struck) = (Vec::new(), Precondition::default(), Vec::new());
-            for (index, (name, config)) in drives.into_iter().enumerate() {
+            for (index, (name, config)) in host.members(&dut.config).into_iter().enumerate() {
                 let options = Options { seed: seed_of(options.seed, index), ..options };
+                let config = match config {
+                    MemberConfig::Drive(config) => *config,
+                    MemberConfig::Disk(config) => {
+                        members.push(Member::new_disk(&name, &config, options.contents));
+                        continue;
+                    }
+                };
                 let label = if index == 0 && host.is_transparent() { dut.label.clone() } else { name.clone() };
                 let own = DeviceUnderTest { label, config };
                 let Some((drive, of, hit)) = whole_drive(experiment, &own, options, verifier.as_deref_mut(), control)?
@@ -204,7 +210,7 @@ pub(super) fn preconditioned(
                     return Ok(None);
                 };
                 struck.extend(hit);
-                if index == 0 {
+                if members.is_empty() {
                     record = of;
                 } else {
                     record.written_bytes += of.written_bytes;
@@ -225,13 +231,13 @@ pub(super) fn preconditioned(
         Some(host) => {
             let mut device = fresh(dut, Some(host), options)?;
             let record = age_through(experiment, seen, &mut *device, options, verifier, control)?;
-            let struck = device.parts().iter().flat_map(|part| part.drive.faults_struck().to_vec()).collect();
+            let struck = device.drives().iter().flat_map(|part| part.device.faults_struck().to_vec()).collect();
             Ok(record.map(|record| (Stack::Layered(device), record, struck)))
         }
     }
 }
 
-/// New drives, and the layers of a host above them.
+/// New drives and disks, and the layers of a host above them.
 pub(crate) fn fresh(dut: &DeviceUnderTest, host: Option<&Host>, options: Options) -> Result<Box<dyn Device>, RunError> {
     let member = |name: &str, config: &DriveConfig, options: Options| {
         let refused = |source| RunError::Drive { label: name.to_string(), source };
@@ -239,8 +245,12 @@ pub(crate) fn fresh(dut: &DeviceUnderTest, host: Option<&Host>, options: Options
     };
     let Some(host) = host else { return Ok(Box::new(member(&dut.label, &dut.config, options)?)) };
     let mut members = Vec::new();
-    for (index, (name, config)) in host.drives(&dut.config).into_iter().enumerate() {
-        members.push(member(&name, &config, Options { seed: seed_of(options.seed, index), ..options })?);
+    for (index, (name, config)) in host.members(&dut.config).into_iter().enumerate() {
+        let options = Options { seed: seed_of(options.seed, index), ..options };
+        members.push(match config {
+            MemberConfig::Drive(config) => member(&name, &config, options)?,
+            MemberConfig::Disk(config) => Member::new_disk(&name, &config, options.contents),
+        });
     }
     let refused = |error| RunError::Stack { label: dut.label.clone(), source: StackRefused::Layer(Box::new(error)) };
     host.build(members).map_err(refused)

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ssdlab_base::{Nanos, SECTOR_BYTES};
-use ssdlab_device::{ControllerCounters, Counters, MapCacheStats, MapUser, PlacementConfig, Setting};
+use ssdlab_device::{ControllerCounters, Counters, Drive, MapCacheStats, MapUser, PlacementConfig, Setting};
+use ssdlab_disk::Disk;
 use ssdlab_flash::{Faults, OpCounts, OpKind, QueueWaits, ScriptedFault};
 use ssdlab_host::{Administration, LayerMetrics, Part};
 use ssdlab_measure::{Lifetime, Usage};
@@ -17,9 +18,9 @@ use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
 use crate::result::{
-    Buffer, Cdf, Check, Controller, DeviceResult, DriveOfStack, Flash, FlashOps, Gc, Host, LatencySummary, MapCache,
-    MapRequests, Outstanding, OverProvisioning, PerOp, Precondition, Queue, RateVariation, Subtest, Theory, Throughput,
-    Utilization, WearHistogram, WriteAmplification,
+    Buffer, Cdf, Check, Controller, DeviceResult, DiskOfStack, DriveOfStack, Flash, FlashOps, Gc, Host, LatencySummary,
+    MapCache, MapRequests, Outstanding, OverProvisioning, PerOp, Precondition, Queue, RateVariation, Subtest, Theory,
+    Throughput, Utilization, WearHistogram, WriteAmplification,
 };
 use crate::smart::SmartLogs;
 use crate::theory;
@@ -38,7 +39,7 @@ impl Before {
     /// Looks at a drive, or at those of a stack, whose random numbers come from `seed`.
     pub(crate) fn of(device: &dyn Administration, seed: u64) -> Before {
         Before {
-            smart: parts::logs(device.parts(), seed),
+            smart: parts::logs(device.drives(), seed),
             erases: parts::erase_counts(device),
             space: FreeSpace::of(device),
             was_read_only: device.is_read_only(),
@@ -55,7 +56,7 @@ pub(crate) fn below_file_system(
     wall_time_s: f64,
     seed: u64,
 ) -> DeviceResult {
-    let collects_by_policy = stack.parts().iter().all(|part| part.drive.collects_by_policy());
+    let collects_by_policy = stack.drives().iter().all(|part| part.device.collects_by_policy());
     let measured = Measured {
         recorder,
         breakdown: None,
@@ -130,7 +131,7 @@ pub(super) fn summarise(
     let Measured { wall_time_s, wall_precondition_s, .. } = measured;
     let config = &dut.config;
     let page_bytes = u64::from(config.flash.geometry.page_bytes);
-    let smart = SmartLogs { before: smart_before, after: parts::logs(stack.parts(), seed) };
+    let smart = SmartLogs { before: smart_before, after: parts::logs(stack.drives(), seed) };
     let now = stack.data().now().0;
     let user_bytes = stack.data().zones().map_or(user_bytes, |shape| shape.writable_sectors() * SECTOR_BYTES);
     let device = stack.look();
@@ -139,7 +140,7 @@ pub(super) fn summarise(
     let virtual_time_ns = if config.timed { now } else { 0 };
     let space_after = FreeSpace::of(device);
     let read_only = device.read_only_reason();
-    let unstruck: Vec<_> = device.parts().iter().flat_map(|part| part.drive.faults_unstruck()).collect();
+    let unstruck: Vec<_> = device.drives().iter().flat_map(|part| part.device.faults_unstruck()).collect();
     let requests = per_op(recorder.completed);
     let bytes = per_op(recorder.succeeded_bytes());
     let spare = parts::spare(device);
@@ -158,7 +159,7 @@ pub(super) fn summarise(
     let utilization = utilization(device, virtual_time_ns);
     let memory = parts::memory(device);
     let design = parts::design(device);
-    let drives = drives(device);
+    let (drives, disks) = (drives(device), disks(device));
     let erases = parts::erases(device);
     let erase_counts = parts::erase_counts(device);
     let erases_in_run = Some(parts::erases_between(&erases_before, &erase_counts));
@@ -180,7 +181,7 @@ pub(super) fn summarise(
     // The timeline is closed apart from the recorder, whose other tallies the checks still need.
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
-    let faulty = device.parts().iter().any(|part| part.drive.config().flash.faults != Faults::default());
+    let faulty = device.drives().iter().any(|part| part.device.config().flash.faults != Faults::default());
     let mut checks = checks::invariants(faulty, ended, &recorder, &counters, &layers, &timeline, virtual_time_ns);
     let spare_at_collection = parts::spare_at_collection(device);
     let data = stack.data();
@@ -248,10 +249,11 @@ pub(super) fn summarise(
         },
         host_layers: layers,
         drives,
+        disks,
         commands,
         checks,
         warnings: Vec::new(),
-        configuration: configuration(dut),
+        configuration: if stack.drives().is_empty() { serde_json::json!({}) } else { configuration(dut) },
         timeline,
         latency_cdf,
         wear_histogram,
@@ -277,7 +279,7 @@ pub(super) fn summarise(
         degraded.chain(notes).collect::<Vec<_>>()
     };
     result.warnings.splice(0..0, result.host_layers.iter().flat_map(of_layer));
-    if let Some(set) = stack.parts().first().and_then(|part| part.drive.command_set()) {
+    if let Some(set) = stack.drives().first().and_then(|part| part.device.command_set()) {
         let reasons = set.refusals.iter().zip(counters.refused).filter(|(_, count)| *count > 0);
         let told: Vec<String> = reasons.map(|(reason, count)| format!("{reason} {count}")).collect();
         if !told.is_empty() {
@@ -322,9 +324,19 @@ fn latencies(kinds: &[Latencies; 4]) -> (crate::result::Latencies, std::collecti
 
 /// What each drive's flash did, where there are several.
 fn drives(device: &dyn Administration) -> Vec<DriveOfStack> {
-    let parts = device.parts();
-    let of = |part: Part<'_>| DriveOfStack { name: part.name, flash: flash(&part.drive.counters()) };
+    let parts = device.drives();
+    let of = |part: Part<&Drive>| DriveOfStack { name: part.name, flash: flash(&part.device.counters()) };
     if parts.len() > 1 { parts.into_iter().map(of).collect() } else { Vec::new() }
+}
+
+/// What each disk counted.
+fn disks(device: &dyn Administration) -> Vec<DiskOfStack> {
+    let of = |part: Part<&Disk>| DiskOfStack {
+        name: part.name,
+        capacity_bytes: part.device.sectors() * SECTOR_BYTES,
+        counters: part.device.counters().named().iter().map(|(name, count)| ((*name).to_string(), *count)).collect(),
+    };
+    device.disks().into_iter().map(of).collect()
 }
 
 fn flash(counters: &Counters) -> Flash {

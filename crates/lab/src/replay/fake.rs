@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use ssdlab_base::command_set::EVENT_WORDS;
 use ssdlab_base::command_sets::tags::{TAGS, TAGS_CLEARED};
 use ssdlab_base::{CommandSet, Event, Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Status};
-use ssdlab_host::{Administration, BlockDevice, Identity, LayerMetrics, Part, PartMut, Traffic};
+use ssdlab_device::{Completion, Counters, Data, Drive, Status};
+use ssdlab_host::{Administration, BlockDevice, Identity, LayerMetrics, Part, Traffic};
 use ssdlab_workload::{Next, Workload, WorkloadError};
 
 /// How a drive misbehaves.
@@ -175,11 +175,11 @@ impl Administration for Fake {
         Traffic::default()
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
+    fn drives(&self) -> Vec<Part<&Drive>> {
         Vec::new()
     }
 
-    fn parts_mut(&mut self) -> Vec<PartMut<'_>> {
+    fn drives_mut(&mut self) -> Vec<Part<&mut Drive>> {
         Vec::new()
     }
 

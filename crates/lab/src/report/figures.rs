@@ -98,11 +98,24 @@ impl Body<'_> {
         }
     }
 
+    /// What each disk counted.
+    fn disks(&mut self) {
+        let disks = self.run.devices.first().map_or(&[][..], |device| &device.disks);
+        for (place, disk) in disks.iter().enumerate() {
+            for key in disk.counters.keys() {
+                let count = |device: &DeviceResult| Some(device.disks.get(place)?.counters.get(key).copied()? as f64);
+                let name = format!("Disk {}, {}", disk.name, key.replace('_', " "));
+                self.row(&name, |device| count(device).map(count_of_a_layer));
+            }
+        }
+    }
+
     fn requests(&mut self) {
         self.group("Requests");
         self.per_op("Requests", |device| device.requests, whole);
         self.per_op("Bytes", |device| device.bytes, size);
         self.layers();
+        self.disks();
         self.row("Virtual time", |device| device.timed.then(|| nanos(device.virtual_time_ns as f64)));
         self.row("Idle gaps between sub-tests", |device| {
             Some(subtests::quiet_ns(device)).filter(|&quiet| quiet > 0).map(|quiet| nanos(quiet as f64))

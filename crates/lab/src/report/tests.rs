@@ -48,6 +48,7 @@ pub(crate) fn device(name: &str) -> DeviceResult {
         host: Host::default(),
         host_layers: Vec::new(),
         drives: Vec::new(),
+        disks: Vec::new(),
         checks: vec![Check { name: "requests".into(), passed: true, detail: "9 generated, 9 completed.".into() }],
         warnings: vec![],
         configuration: serde_json::json!({ "name": name }),

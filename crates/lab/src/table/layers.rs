@@ -1,5 +1,6 @@
-//! What each host layer counted, as lines below the table.
+//! What each host layer and each disk counted, as lines below the table.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{count, three_digits};
@@ -14,15 +15,27 @@ const WIDTH: usize = 100;
 /// What follows a counter's name where it is a time in nanoseconds.
 const TIME: &str = "_ns";
 
-/// The layers above a drive from the top down, each with its counters that are not zero; nothing without layers.
+/// The layers above a drive from the top down, and the disks below them, each with its counters that are not zero; nothing without
+/// layers.
 pub(super) fn render(device: &DeviceResult) -> String {
-    let layers = &device.host_layers;
-    let Some(width) = layers.iter().map(|layer| layer.kind.chars().count()).max() else { return String::new() };
-    let mut text = format!("\nhost layers of {}, from the top down\n", printable(&device.name));
-    for layer in layers {
-        let mut line = format!("  {:width$}  ", layer.kind);
+    let name = printable(&device.name);
+    let layers = device.host_layers.iter().map(|layer| (layer.kind.clone(), parts(layer)));
+    let disks = device.disks.iter().map(|disk| {
+        let figures = disk.counters.iter().map(|(key, count)| (key.clone(), *count as f64)).collect();
+        (printable(&disk.name).to_string(), of_figures(&figures))
+    });
+    lines(&format!("host layers of {name}, from the top down"), &layers.collect::<Vec<_>>())
+        + &lines(&format!("disks of {name}"), &disks.collect::<Vec<_>>())
+}
+
+/// A title, and a line for each name with its parts, which goes on below where it is long; nothing without names.
+fn lines(title: &str, all: &[(String, Vec<String>)]) -> String {
+    let Some(width) = all.iter().map(|(name, _)| name.chars().count()).max() else { return String::new() };
+    let mut text = format!("\n{title}\n");
+    for (name, parts) in all {
+        let mut line = format!("  {name:width$}  ");
         let indent = line.chars().count();
-        for (place, part) in parts(layer).iter().enumerate() {
+        for (place, part) in parts.iter().enumerate() {
             if place > 0 {
                 line.push(',');
                 if line.chars().count() + 1 + part.chars().count() > WIDTH {
@@ -39,11 +52,15 @@ pub(super) fn render(device: &DeviceResult) -> String {
     text
 }
 
-/// A layer's requests and its own counters, in words. A time follows in brackets what was counted under the name before `_ns`.
+/// A layer's requests and its own counters, in words.
 fn parts(layer: &LayerMetrics) -> Vec<String> {
     let (taken, sent) = (&layer.taken.requests, &layer.sent.requests);
     let requests = format!("took {}, sent {}", count(taken.iter().sum()), count(sent.iter().sum()));
-    let figures = &layer.figures;
+    std::iter::once(requests).chain(of_figures(&layer.figures)).collect()
+}
+
+/// Counters that are not zero, in words. A time follows in brackets what was counted under the name before `_ns`.
+fn of_figures(figures: &BTreeMap<String, f64>) -> Vec<String> {
     let of_figure = |(key, value): (&String, &f64)| {
         let is_counted = |name: &str| figures.get(name).is_some_and(|counted| *counted != 0.0);
         if *value == 0.0 || key.strip_suffix(TIME).is_some_and(is_counted) {
@@ -53,7 +70,7 @@ fn parts(layer: &LayerMetrics) -> Vec<String> {
         let time = time.map_or(String::new(), |time| format!(" ({})", Nanos(time.round() as u64)));
         Some(format!("{} {}{time}", name(key), in_words(key, *value)))
     };
-    std::iter::once(requests).chain(figures.iter().filter_map(of_figure)).collect()
+    figures.iter().filter_map(of_figure).collect()
 }
 
 /// A counter's name without its unit.
@@ -74,8 +91,6 @@ fn in_words(key: &str, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

@@ -28,9 +28,9 @@ impl FreeSpace {
     /// Of a device now: of all its drives.
     pub(crate) fn of<D: Administration + ?Sized>(device: &D) -> FreeSpace {
         let mut space = FreeSpace::default();
-        for part in device.parts() {
-            space.headroom += part.drive.headroom_bytes();
-            space.buffered += part.drive.buffered_bytes();
+        for part in device.drives() {
+            space.headroom += part.device.headroom_bytes();
+            space.buffered += part.device.buffered_bytes();
         }
         space
     }
@@ -43,7 +43,7 @@ pub(super) fn writes(
     warnings: &mut Vec<String>,
 ) {
     let written = result.bytes.write;
-    if written == 0 {
+    if written == 0 || !result.has_drives() {
         return;
     }
     let user = config.user_bytes;

@@ -230,7 +230,7 @@ fn kept_apart(result: &DeviceResult, circumstances: Circumstances, warnings: &mu
 /// What the host wrote and flash did not see, or saw as padding.
 fn unwritten(result: &DeviceResult, config: &DriveConfig, warnings: &mut Vec<String>) {
     let written = result.bytes.write;
-    if written == 0 {
+    if written == 0 || !result.has_drives() {
         return;
     }
     let by_cause = result.write_amplification.as_ref().map(|amplification| &amplification.by_cause);

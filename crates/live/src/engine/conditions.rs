@@ -17,17 +17,17 @@ pub struct Condition {
 /// All that is wrong with the drives, their images and the layers, the drives first.
 pub(super) fn conditions_of(device: &dyn Device) -> Vec<Condition> {
     let mut found = Vec::new();
-    for part in device.parts() {
+    for part in device.drives() {
         let mut add =
             |what: String, over: &str| found.push(Condition { of: part.name.clone(), what, over: over.to_string() });
-        if part.drive.image().is_some_and(Image::is_full) {
+        if part.device.image().is_some_and(Image::is_full) {
             let what = "the disk under its image is full: writes end with an error until there is space".to_string();
             add(what, "the disk under its image has space again");
         }
-        if let Some(why) = part.drive.image().and_then(Image::broken) {
+        if let Some(why) = part.device.image().and_then(Image::broken) {
             add(format!("its image cannot be written: {why}"), "its image can be written again");
         }
-        if let Some(reason) = part.drive.read_only_reason() {
+        if let Some(reason) = part.device.read_only_reason() {
             add(format!("it is read-only, since {reason}"), "it takes writes again");
         }
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use ssdlab_base::command_set::REFUSALS_MAX;
 use ssdlab_base::command_sets::segments::Segment;
 use ssdlab_base::{CommandSet, Event, Nanos, Op, Refusal, Request};
-use ssdlab_device::{Completion, Data, Status};
+use ssdlab_device::{Completion, Data, Drive, Status};
 use ssdlab_flash::{Damage, Image};
 pub use ssdlab_host::promise::{Kind, PROMISES, Promise};
 use ssdlab_host::{Device, Part};
@@ -113,6 +113,7 @@ struct Shared {
     started: Instant,
     bytes: u64,
     preferred: u32,
+    trims: bool,
     appends: Option<Appends>,
     description: String,
     name: String,
@@ -141,6 +142,7 @@ impl Engine {
             name,
             bytes,
             preferred,
+            trims: device.trims(),
             appends: appends_of(&*device),
             paced: clock.is_some(),
             started: Instant::now(),
@@ -181,9 +183,9 @@ impl Engine {
     /// The drive at this moment; `fresh` begins a new interval of latencies.
     pub fn figures(&self, fresh: bool) -> Figures {
         let mut state = self.shared.lock();
-        let parts = state.device.parts();
-        let wears: Vec<_> = parts.iter().map(|part| part.drive.wear()).collect();
-        let blocks = |part: &Part<'_>| u64::from(part.drive.config().flash.geometry.blocks());
+        let parts = state.device.drives();
+        let wears: Vec<_> = parts.iter().map(|part| part.device.wear()).collect();
+        let blocks = |part: &Part<&Drive>| u64::from(part.device.config().flash.geometry.blocks());
         let all_blocks: u64 = parts.iter().map(blocks).sum();
         let weighed = parts.iter().zip(&wears).map(|(part, wear)| wear.mean * blocks(part) as f64);
         let mean = match wears.as_slice() {
@@ -200,17 +202,18 @@ impl Engine {
             sets: of_sets(&*state.device, &state.refused_by_transport),
             layers: state.device.layers(),
             outstanding: state.device.outstanding(),
-            free_blocks: parts.iter().map(|part| part.drive.free_blocks()).sum(),
+            free_blocks: parts.iter().map(|part| part.device.free_blocks()).sum(),
             blocks: all_blocks,
             erases: (least, mean, most),
-            read_only: parts.iter().any(|part| part.drive.is_read_only()),
+            read_only: parts.iter().any(|part| part.device.is_read_only()),
             conditions: conditions_of(&*state.device),
             broken: state.device.broken_image(),
-            image_bytes: parts.iter().filter_map(|part| part.drive.image()).map(Image::bytes_on_disk).sum(),
+            image_bytes: parts.iter().filter_map(|part| part.device.image()).map(Image::bytes_on_disk).sum::<u64>()
+                + state.device.disks().iter().filter_map(|part| part.device.image_bytes()).sum::<u64>(),
             latency: std::array::from_fn(|class| state.latency[class].spread()),
             lateness: state.lateness.spread(),
             lateness_in_all: state.lateness_in_all.spread(),
-            page_bytes: parts.first().map_or(1, |part| part.drive.config().flash.geometry.page_bytes),
+            page_bytes: parts.first().map_or(1, |part| part.device.config().flash.geometry.page_bytes),
         };
         drop(parts);
         if fresh {
@@ -224,9 +227,9 @@ impl Engine {
     /// start of serving, erases from the drive's.
     pub fn smart(&self) -> serde_json::Value {
         let state = self.shared.lock();
-        match state.device.parts().as_slice() {
-            [only] => SmartLog::of(only.drive).to_json(),
-            parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.drive).to_json())).collect(),
+        match state.device.drives().as_slice() {
+            [only] => SmartLog::of(only.device).to_json(),
+            parts => parts.iter().map(|part| (part.name.clone(), SmartLog::of(part.device).to_json())).collect(),
         }
     }
 
@@ -239,8 +242,8 @@ impl Engine {
     /// found in all since the images were opened.
     pub fn take_damage(&self) -> (Vec<Damage>, u64) {
         let state = self.shared.lock();
-        let parts = state.device.parts();
-        let images = parts.iter().filter_map(|part| part.drive.image());
+        let parts = state.device.drives();
+        let images = parts.iter().filter_map(|part| part.device.image());
         images.fold((Vec::new(), 0), |(mut all, pages), image| {
             all.append(&mut image.take_damage());
             (all, pages + image.damaged_pages())
@@ -383,14 +386,18 @@ impl Target for Engine {
         extents
     }
 
+    fn trims(&self) -> bool {
+        self.shared.trims
+    }
+
     fn appends(&self) -> Option<Appends> {
         self.shared.appends
     }
 
     fn segments(&self, first: u64, count: u64) -> Vec<Segment> {
         let state = self.shared.lock();
-        let parts = state.device.parts();
-        parts.first().map_or_else(Vec::new, |part| segments_of(part.drive, first, count).collect())
+        let parts = state.device.drives();
+        parts.first().map_or_else(Vec::new, |part| segments_of(part.device, first, count).collect())
     }
 
     fn count_refused(&self, reason: Refusal) {

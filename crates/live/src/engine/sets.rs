@@ -32,8 +32,8 @@ pub struct SegmentFigures {
 
 /// The rules of a device that is a drive with segments and no layer.
 pub(super) fn appends_of(device: &dyn Device) -> Option<Appends> {
-    match device.parts().as_slice() {
-        [Part { drive, .. }] if device.layers().is_empty() => {
+    match device.drives().as_slice() {
+        [Part { device: drive, .. }] if device.layers().is_empty() => {
             let zeroes = drive.config().interface.read_unwritten == ReadUnwritten::Zeroes;
             drive.segments().map(|shape| Appends { shape, zeroes })
         }
@@ -49,30 +49,30 @@ pub(super) fn segments_of(drive: &Drive, first: u64, count: u64) -> impl Iterato
 
 /// What the drives of a device tell that have a command set. `by_transport` are refusals that a bare drive did not hear of.
 pub(super) fn of_sets(device: &dyn Device, by_transport: &[u64]) -> Vec<SetFigures> {
-    let one = |part: &Part<'_>| {
-        let set = part.drive.command_set()?;
-        let refused = part.drive.counters().refused;
+    let one = |part: &Part<&Drive>| {
+        let set = part.device.command_set()?;
+        let refused = part.device.counters().refused;
         let counts = refused.iter().zip(by_transport).map(|(drive, transport)| drive + transport);
-        let segments = part.drive.segments().map(|shape| {
+        let segments = part.device.segments().map(|shape| {
             let mut states = [0; SegmentState::ALL.len()];
-            segments_of(part.drive, 0, shape.count).for_each(|segment| states[segment.state as usize] += 1);
+            segments_of(part.device, 0, shape.count).for_each(|segment| states[segment.state as usize] += 1);
             SegmentFigures { shape, states }
         });
         let refused = set.refusals.iter().copied().zip(counts).collect();
         Some(SetFigures { drive: part.name.clone(), set: set.name, refused, segments })
     };
-    device.parts().iter().filter_map(one).collect()
+    device.drives().iter().filter_map(one).collect()
 }
 
 impl Engine {
     /// The segments of every drive that has them. Commands in flight count as done.
     pub fn segment_reports(&self) -> Vec<SegmentReport> {
         let state = self.shared.lock();
-        let parts = state.device.parts();
+        let parts = state.device.drives();
         let figures = of_sets(&*state.device, &state.refused_by_transport);
         let report = |figures: SetFigures| {
             let shape = figures.segments?.shape;
-            let drive = parts.iter().find(|part| part.name == figures.drive)?.drive;
+            let drive = parts.iter().find(|part| part.name == figures.drive)?.device;
             Some(SegmentReport { runs: runs(0, segments_of(drive, 0, shape.count)), shape, figures })
         };
         figures.into_iter().filter_map(report).collect()

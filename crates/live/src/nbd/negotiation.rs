@@ -188,13 +188,16 @@ impl<'a, S: Stream> Haggling<'a, S> {
             SEND_WRITE_ZEROES,
         };
         // All connections share one drive.
-        let always = HAS_FLAGS | SEND_FLUSH | SEND_FUA | SEND_TRIM | CAN_MULTI_CONN | SEND_CACHE;
-        let zeroes = match self.export.target.appends() {
+        let always = HAS_FLAGS | SEND_FLUSH | SEND_FUA | CAN_MULTI_CONN | SEND_CACHE;
+        let target = &self.export.target;
+        let trims = match (target.trims(), target.appends()) {
             // Zeroes are a change of the map: always faster than writing them.
-            None => SEND_WRITE_ZEROES | SEND_FAST_ZERO,
-            Some(_) => 0,
+            (true, None) => SEND_TRIM | SEND_WRITE_ZEROES | SEND_FAST_ZERO,
+            (true, Some(_)) => SEND_TRIM,
+            // A disk is below.
+            (false, _) => 0,
         };
-        always | zeroes | if self.structured { SEND_DF } else { 0 }
+        always | trims | if self.structured { SEND_DF } else { 0 }
     }
 
     /// Minimum, preferred and maximum size of requests in bytes.

@@ -180,7 +180,7 @@ impl Subject {
         let mut device = opened.map_err(|error| format!("the image is refused: {error}"))?.device;
         // One process: it ends in a write to any of the images.
         let lifeline = Lifeline::default();
-        device.parts_mut().into_iter().for_each(|part| part.drive.end_with(&lifeline));
+        device.drives_mut().into_iter().for_each(|part| part.device.end_with(&lifeline));
         let identity = device.identify();
         let buffered = identity.has_write_cache || identity.has_host_cache;
         let pace = if rng.random_bool(0.2) { Pace::Model { slower: 1e-3 } } else { Pace::None };

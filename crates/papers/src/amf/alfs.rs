@@ -211,8 +211,8 @@ impl Alfs {
         let until = device.now() + time;
         device.run_until(until);
         // Asked for what is in flight, the drive drops the trims whose erases have ended.
-        for part in device.parts_mut() {
-            drop(part.drive.in_flight_work());
+        for part in device.drives_mut() {
+            drop(part.device.in_flight_work());
         }
         look(device, &superblock, &files)
     }

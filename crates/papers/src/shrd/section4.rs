@@ -45,7 +45,7 @@ fn scan(config: &DriveConfig) -> Result<Scan, Box<dyn Error>> {
     }
     stack.submit(&Request { at: stack.now(), ..Request::new(Op::Flush, 0, 0) }, Data::Nothing);
     drain(&mut *stack);
-    let drive = std::mem::replace(stack.parts_mut().remove(0).drive, new()?);
+    let drive = std::mem::replace(stack.drives_mut().remove(0).device, new()?);
     let flash = drive.power_cut();
     let (_, recovery) = Drive::recover(config, options, flash)?;
     let timing = &config.flash.timing;

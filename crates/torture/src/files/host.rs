@@ -287,8 +287,8 @@ impl FileHost {
         let now = self.durable;
         let work = |host: &mut FileHost| {
             let device = host.fs().device();
-            let parts = device.parts();
-            parts.first().map(|part| part.drive.array_work(part.drive.now() + Nanos(1))).unwrap_or_default()
+            let parts = device.drives();
+            parts.first().map(|part| part.device.array_work(part.device.now() + Nanos(1))).unwrap_or_default()
         };
         match at {
             Moment::Now => true,
@@ -643,7 +643,7 @@ impl System for FileHost {
     }
 
     fn drives(&self) -> Vec<&Drive> {
-        self.fs.iter().flat_map(|fs| fs.device().parts()).map(|part| part.drive).collect()
+        self.fs.iter().flat_map(|fs| fs.device().drives()).map(|part| part.device).collect()
     }
 
     fn count(&self, totals: &mut Totals) {
@@ -657,8 +657,8 @@ impl System for FileHost {
 
 impl FileHost {
     fn fail(&mut self, kind: FaultKind, place: Place) {
-        for part in self.fs().device_mut().parts_mut() {
-            part.drive.fail_next(kind, place.block());
+        for part in self.fs().device_mut().drives_mut() {
+            part.device.fail_next(kind, place.block());
         }
     }
 

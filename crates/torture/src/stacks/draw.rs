@@ -5,7 +5,7 @@ use ssdlab_base::{Op, Request, Rng, SECTOR_BYTES, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 
-use super::Stack;
+use super::{Stack, disk};
 use crate::campaign::{Draw, NotDrawn, try_drives};
 use crate::case::Case;
 use crate::commands::Mix;
@@ -60,7 +60,8 @@ impl Draw for StackScope {
             };
             let drive = if faulty && self.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
             let kinds = if matches!(seed % 10, 3 | 7) { Kinds::All } else { Kinds::Arrays };
-            let any = |rng: &mut Rng| Stack::new(format!("[[layer]]\n{}", layer(rng, "layer", 0, kinds, None)));
+            let driver: Option<Driver> = (seed % 10 == 5).then_some(disk_or_drive);
+            let any = |rng: &mut Rng| Stack::new(format!("[[layer]]\n{}", layer(rng, "layer", 0, kinds, driver)));
             let subject = drawn.unwrap_or_else(|| any(&mut rng));
             let sectors = subject.host.sectors(&drive).map_err(|why| Some(why.to_string()))?;
             if sectors == 0 || sectors > MOST_SECTORS && self.host.is_none() && self.drive.is_none() {
@@ -89,8 +90,13 @@ const PATH_BELOW: [&str; 3] = [
     "[[layer]]\nkind = \"scheduler\"\npolicy = \"noop\"\ndepth = 4\n[[layer]]\nkind = \"ata\"\n",
 ];
 
-/// A driver, as the text of its keys.
+/// A driver, as the text of its keys, or a disk.
 type Driver = fn(&mut Rng) -> String;
+
+/// A disk in most places, else the drive of the case.
+fn disk_or_drive(rng: &mut Rng) -> String {
+    if rng.random_bool(0.7) { disk::draw(rng) } else { String::new() }
+}
 
 /// Layers above drivers, each with a drive of its own; some of the drives that a driver may be above have none.
 fn nested(rng: &mut Rng) -> String {

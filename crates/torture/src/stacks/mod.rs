@@ -9,6 +9,7 @@
 //! The oracle looks at the stack from above, through its layers, and knows nothing of them but what each says of a
 //! power cut below it: whether completed commands may be lost ([`ssdlab_host::Loss`]).
 
+mod disk;
 mod draw;
 mod exhaustive;
 mod system;
@@ -42,12 +43,12 @@ impl PartialEq for Stack {
 }
 
 impl Stack {
-    /// Layers that name no drives.
+    /// Layers that name no drives, and no disks but the small one.
     ///
     /// # Panics
-    /// The text describes no layers, or names drives.
+    /// The text describes no layers, or names drives or other disks.
     pub fn new(text: String) -> Stack {
-        let host = Host::parse(&text, "drawn").expect("a drawn host is one");
+        let host = Host::parse_with(&text, "drawn", &disk::alone()).expect("a drawn host is one");
         Stack { text, host }
     }
 }
@@ -79,7 +80,8 @@ impl Subject for Stack {
 
     fn read(keys: &mut Keys<'_>) -> Result<Stack, ScriptError> {
         let text = keys.text("host", "layers as text")?;
-        let host = Host::parse_with(&text, &format!("{}: torture.host", keys.file()), keys.drives());
+        let names = disk::WithSmall { others: keys.drives() };
+        let host = Host::parse_with(&text, &format!("{}: torture.host", keys.file()), &names);
         Ok(Stack { host: host.map_err(|cause| ScriptError(cause.to_string()))?, text })
     }
 

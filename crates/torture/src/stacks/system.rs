@@ -6,7 +6,7 @@ use std::time::Instant;
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Data, Drive, Options, Status};
 use ssdlab_flash::Contents;
-use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, seed_of};
+use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, MemberConfig, seed_of};
 
 use super::Stack;
 use crate::case::{Case, Refused, System};
@@ -18,6 +18,9 @@ use crate::totals::Totals;
 
 /// How often a stack sends a command at most, for the limit of [`driver::hangs_after`]: an error handler repeats all in flight after a timeout.
 const SENT_AGAIN: u64 = 64;
+
+/// Virtual time in which a disk completes some command: it holds up to 32 commands, and cached data may be written before them.
+const LONGEST_OF_A_DISK: Nanos = Nanos(3_600_000_000_000);
 
 /// What is tortured: it takes commands, runs, loses its power in parts or whole, comes back, and is compared.
 pub struct StackUnderTest {
@@ -53,9 +56,10 @@ impl System for StackUnderTest {
             }
             Step::Drain => self.wait_for_fewer_than(1),
             Step::Fail(kind, Place::Drive(drive)) => {
-                let mut parts = self.device().parts_mut();
-                let drive = drive % parts.len();
-                parts[drive].drive.fail_next(*kind, None);
+                let mut parts = self.device().drives_mut();
+                if let Some(drive) = drive.checked_rem(parts.len()) {
+                    parts[drive].device.fail_next(*kind, None);
+                }
             }
             Step::Cut(cut) => {
                 self.pass_part(cut.percent);
@@ -81,8 +85,8 @@ impl System for StackUnderTest {
         self.compare(totals);
         self.settle();
         // Any side of a mirror may be the one that is read now.
-        let drives = (0..self.device().parts().len()).map(Whose::Drive);
-        for whose in std::iter::once(Whose::All).chain(drives) {
+        let members = (0..self.device().members()).map(Whose::Drive);
+        for whose in std::iter::once(Whose::All).chain(members) {
             if self.cut(&Cut { whose, ..Cut::NOW }, totals).is_break() {
                 return;
             }
@@ -92,7 +96,7 @@ impl System for StackUnderTest {
     }
 
     fn drives(&self) -> Vec<&Drive> {
-        self.device.iter().flat_map(|device| device.parts()).map(|part| part.drive).collect()
+        self.device.iter().flat_map(|device| device.drives()).map(|part| part.device).collect()
     }
 
     fn count(&self, totals: &mut Totals) {
@@ -114,14 +118,22 @@ impl StackUnderTest {
         let mut members = Vec::new();
         let mut hangs_after = Nanos(0);
         let (mut faulty, mut may_end_read_only) = (false, false);
-        for (index, (name, config)) in host.drives(&case.drive).into_iter().enumerate() {
+        for (index, (name, config)) in host.members(&case.drive).into_iter().enumerate() {
+            let config = match config {
+                MemberConfig::Drive(config) => config,
+                MemberConfig::Disk(config) => {
+                    hangs_after = hangs_after.max(LONGEST_OF_A_DISK);
+                    members.push(Member::new_disk(&name, &config, Contents::Stamps));
+                    continue;
+                }
+            };
             hangs_after = hangs_after.max(Nanos(driver::hangs_after(&config).0.saturating_mul(SENT_AGAIN)));
             let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
             let mut member = Member::new(&name, &config, options)?;
             let allowed = case.allows(&config);
             faulty |= allowed.failed_reads;
             may_end_read_only |= allowed.read_only;
-            allowed.prepare(member.parts_mut()[0].drive);
+            allowed.prepare(member.drives_mut()[0].device);
             members.push(member);
         }
         let device = host.build(members)?;
@@ -129,6 +141,7 @@ impl StackUnderTest {
         let stride = device.order_stride();
         let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(stride);
         (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
+        oracle.trims_nothing = !device.trims();
         let (host, device) = (host.clone(), Some(device));
         Ok(StackUnderTest { host, device, oracle, stride, cuts: 0, hangs_after, tag: 0, is_lost: false })
     }
@@ -216,8 +229,8 @@ impl StackUnderTest {
         assert!(!self.is_lost, "a stack that did not come back loses nothing more");
         match cut.whose {
             Whose::Drive(drive) => {
-                let drive = drive % self.device().parts().len();
-                if self.device().cut(drive, &mut cut.again()) == Loss::Unflushed {
+                let member = drive % self.device().members();
+                if self.device().cut(member, &mut cut.again()) == Loss::Unflushed {
                     self.oracle.may_abort = true;
                     self.oracle.device_lost();
                 }

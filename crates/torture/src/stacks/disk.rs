@@ -1,0 +1,53 @@
+//! The small disk of drawn stacks: a few tracks, so that all of it is compared after every cut.
+
+use ssdlab_base::{Rng, SECTOR_BYTES};
+use ssdlab_device::Description;
+use ssdlab_host::{Names, UnknownDrive};
+
+use crate::configs::one_of;
+
+/// What drawn stacks and saved cases call it.
+const NAME: &str = "small-disk";
+
+/// Three zones on two heads: 1,000 sectors.
+const TEXT: &str = "[disk]\nheads = 2\nhead_switch = \"0.5ms\"\n\
+    zones = [{ cylinders = 5, sectors = 50 }, { cylinders = 5, sectors = 30 }, { cylinders = 5, sectors = 20 }]\n\
+    [disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n";
+
+/// Names that a case's file may use, and the small disk.
+pub(super) struct WithSmall<'a> {
+    pub(super) others: &'a dyn Names,
+}
+
+impl Names for WithSmall<'_> {
+    fn drive(&self, name: &str) -> Result<Description, UnknownDrive> {
+        self.others.drive(name)
+    }
+
+    fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
+        if name == NAME { Ok((TEXT.to_string(), NAME.to_string())) } else { self.others.disk(name) }
+    }
+}
+
+/// The small disk alone.
+pub(super) fn alone() -> WithSmall<'static> {
+    const NOTHING: fn(&str) -> Result<Description, UnknownDrive> =
+        |name| Err(UnknownDrive(format!("'{name}' is no drive that is known here")));
+    WithSmall { others: &NOTHING }
+}
+
+/// The keys of the small disk below a layer, with caches that are full soon, or none.
+pub(super) fn draw(rng: &mut Rng) -> String {
+    let size = SECTOR_BYTES * one_of(rng, &[100, 400, 1000]);
+    let sets = [
+        format!("disk.write_cache.enabled={}", one_of(rng, &["true", "true", "true", "false"])),
+        format!("disk.write_cache.bytes={}", one_of(rng, &[4096, 16 << 10, 1 << 20])),
+        format!("disk.write_cache.idle={}", one_of(rng, &["0", "5ms", "500ms"])),
+        format!("disk.write_cache.candidates={}", one_of(rng, &[1, 4, 64])),
+        format!("disk.queue.depth={}", one_of(rng, &[1, 4, 32])),
+        format!("disk.queue.age_limit={}", one_of(rng, &["10ms", "1s"])),
+        format!("disk.read_cache.segments={}", one_of(rng, &[1, 16])),
+    ];
+    let sets = sets.map(|set| format!("\"{set}\"")).join(", ");
+    format!("disk = \"{NAME}\"\nsize = {size}\nset = [{sets}]\n")
+}
