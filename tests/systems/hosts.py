@@ -65,6 +65,9 @@ def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):
     if depth and r.chance(0.4 if depth < DEPTH else 0.9):
         if bottoms:
             return layer(tables, seed, place, r.choice(bottoms), None, unit, capacity)
+        disk = Stream(seed, place, "disk")
+        if disk.chance(0.1):
+            return {"disk": "wd1502faex", "size": disk.choice(("512k", "4m", "1g")), "set": [disk.choice(DISK_OVERRIDES)]}
         if others and r.chance(0.4):
             return {"drive": r.choice(others)} | ({"set": [r.choice(OVERRIDES)]} if r.chance(0.4) else {})
         return {"drive": None}
@@ -78,6 +81,11 @@ def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):
     ]
     return layer(tables, seed, place, kind, below, unit, capacity)
 
+
+# What a tree's disks override.
+DISK_OVERRIDES = (
+    "disk.write_cache.enabled=false", "disk.write_cache.bytes=64k", "disk.queue.depth=1", "disk.read_cache.segments=1", "name=other",
+)
 
 # What a tree's own drives override.
 OVERRIDES = ("gc.victim=fifo", "interface.queue_depth=1", "flash.multi_plane=off", "name=other")

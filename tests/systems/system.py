@@ -414,8 +414,10 @@ class Trial:
         if finding or done is None:
             return finding
         self.outcome.accepted = True
-        configuration = done.result()["devices"][0]["configuration"]
-        capacity = size_of(configuration["capacity"]["user"])
+        device = done.result()["devices"][0]
+        # A stack of disks alone has no drive to describe.
+        configuration = device["configuration"]
+        capacity = size_of(configuration["capacity"]["user"]) if configuration else device["capacity"]["user_bytes"]
         zones = size_of(configuration["ftl"]["zone_size"]) if system.zoned else None
         system.draw_work(capacity, zones)
         return self.worked(system) or self.again(system) or self.torture(system)

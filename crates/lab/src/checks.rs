@@ -15,6 +15,7 @@ fn check(name: &str, passed: bool, detail: String) -> Check {
 /// The invariants that the lab itself can see; the drive adds its own. `faulty` says whether any drive below has faults.
 pub(crate) fn invariants(
     faulty: bool,
+    trims: bool,
     ended: Ended,
     recorder: &Recorder,
     counters: &Counters,
@@ -65,7 +66,7 @@ pub(crate) fn invariants(
     }
 
     if !faulty {
-        let failed = recorder.failed;
+        let failed = recorder.failed - if trims { 0 } else { recorder.untrimmed };
         let detail = format!(
             "{failed} of {} ended with an error, and the drive has no faults to blame",
             counted(completed, "request", "requests")

@@ -178,6 +178,8 @@ pub struct Recorder {
     pub(crate) completed: [u64; 4],
     pub(crate) completed_bytes: [u64; 4],
     pub(crate) failed: u64,
+    /// Trims and writes of zeroes that ended as unsupported; some of `failed`.
+    pub(crate) untrimmed: u64,
     pub(crate) failed_bytes: [u64; 4],
     pub(crate) misaligned: u64,
     /// A sum over all requests of what tells one from another, whatever their order and their times.
@@ -209,6 +211,7 @@ impl Recorder {
             completed: [0; 4],
             completed_bytes: [0; 4],
             failed: 0,
+            untrimmed: 0,
             failed_bytes: [0; 4],
             misaligned: 0,
             digest: 0,
@@ -282,6 +285,8 @@ impl Recorder {
         self.completed_bytes[class] += completion.bytes;
         if completion.status != Status::Success {
             self.failed += u64::from(completion.status.is_error());
+            let is_trim = matches!(completion.op, Op::Trim | Op::WriteZeroes);
+            self.untrimmed += u64::from(is_trim && completion.status == Status::Unsupported);
             self.failed_bytes[class] += completion.bytes;
         }
         self.latencies[class].record(latency);

@@ -53,6 +53,7 @@ impl Disk {
             target: Target::default(),
         };
         if refused.is_some() {
+            self.counters.refused[request.op.class()] += 1;
             self.counters.unsupported += u64::from(refused == Some(Status::Unsupported));
             let order = self.next_order();
             self.report(Command { order: Some(order), ..command }, request.bytes());

@@ -14,7 +14,7 @@ use crate::mechanism::Track;
 use crate::medium::Medium;
 use crate::seeded::{DiskBug, seeded};
 
-const MAGIC: &[u8; 8] = b"ssddisk1";
+const MAGIC: &[u8; 8] = b"ssddisk2";
 
 impl Disk {
     /// The power goes now and comes back at once. What was written to the medium stays, up to the last sector that has passed a

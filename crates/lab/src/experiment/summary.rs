@@ -182,7 +182,16 @@ pub(super) fn summarise(
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
     let faulty = device.drives().iter().any(|part| part.device.config().flash.faults != Faults::default());
-    let mut checks = checks::invariants(faulty, ended, &recorder, &counters, &layers, &timeline, virtual_time_ns);
+    let mut checks = checks::invariants(
+        faulty,
+        device.disks().is_empty(),
+        ended,
+        &recorder,
+        &counters,
+        &layers,
+        &timeline,
+        virtual_time_ns,
+    );
     let spare_at_collection = parts::spare_at_collection(device);
     let data = stack.data();
     while let Some(next) = data.next_event() {

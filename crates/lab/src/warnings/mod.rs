@@ -88,7 +88,9 @@ pub(crate) fn warnings(
     }
     if let Some(failed) = Some(result.host.failed_requests).filter(|&failed| failed > 0) {
         let of = counted(result.requests.total(), "request", "requests");
-        warnings.push(format!("{failed} of {of} ended with an error"));
+        let trims = result.requests.trim > 0 && !result.disks.is_empty();
+        let why = if trims { ": a disk takes no trims and no writes of zeroes" } else { "" };
+        warnings.push(format!("{failed} of {of} ended with an error{why}"));
     }
     if result.requests.total() == 0 {
         warnings.push("the workload sent no requests".to_string());
