@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ssdlab_device::{Description, DriveConfig};
-use ssdlab_host::Host;
+use ssdlab_host::{Host, Names, UnknownDrive};
 use ssdlab_workload::replay::Fit;
 
 use super::ReproduceError;
@@ -212,7 +212,7 @@ impl PaperContext {
     pub(crate) fn layers(&self, run: &Run) -> Result<Option<(String, Host)>, ReproduceError> {
         let Some(file) = &run.host else { return Ok(self.host.clone()) };
         let (path, text) = (self.paper.path(file), self.paper.file(file)?);
-        let host = Host::parse(text, &path).map_err(ReproduceError::new)?;
+        let host = Host::parse_with(text, &path, &Shipped { paper: self.paper }).map_err(ReproduceError::new)?;
         Ok(Some((path, host)))
     }
 
@@ -239,5 +239,22 @@ impl PaperContext {
             description.set(assignment).map_err(ReproduceError::new)?;
         }
         description.resolve().map_err(ReproduceError::new)
+    }
+}
+
+/// The descriptions that a paper's layers may name.
+struct Shipped {
+    paper: &'static Paper,
+}
+
+impl Names for Shipped {
+    fn drive(&self, name: &str) -> Result<Description, UnknownDrive> {
+        Err(UnknownDrive(format!("the layers of a paper stand on its drives, and not on '{name}'")))
+    }
+
+    fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
+        let found = self.paper.devices.iter().find(|(device, _)| *device == name);
+        let unknown = || UnknownDrive(format!("the paper has no disk '{name}'"));
+        found.map(|(_, text)| ((*text).to_string(), format!("devices/{name}.toml"))).ok_or_else(unknown)
     }
 }

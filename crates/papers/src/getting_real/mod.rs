@@ -17,8 +17,8 @@ pub(super) static PAPER: Paper = Paper {
     name: "getting-real",
     title: "Getting Real: Lessons in Transitioning Research Simulations into Hardware Systems",
     experiment: text!("papers/getting-real/experiment.toml"),
-    devices: texts!("devices/" ".toml": "jasmine-256g" "jasmine-128g" "jasmine-64g" "jasmine-8g"),
-    files: texts!("papers/getting-real/" "": "buffered.toml" "direct.toml" "merge-32k.toml" "noop.toml" "read-ahead.toml" "requests-of-256.toml" "requests-of-264.toml"),
+    devices: texts!("devices/" ".toml": "jasmine-256g" "jasmine-128g" "jasmine-64g" "jasmine-8g" "wd1502faex"),
+    files: texts!("papers/getting-real/" "": "buffered.toml" "direct.toml" "disk.toml" "disk-merge-32k.toml" "merge-32k.toml" "noop.toml" "read-ahead.toml" "requests-of-256.toml" "requests-of-264.toml"),
     drives_are: "board",
     published: texts!("papers/getting-real/published/" "": "table01.csv" "table02.csv" "figure03.csv" "figure04.csv"),
     figures: &[
