@@ -290,6 +290,11 @@ impl Log {
         self.by_live.iter().map(|(_, number)| self.units[*number as usize].unit)
     }
 
+    /// How many log units are in use.
+    pub(super) fn in_use_count(&self) -> usize {
+        self.by_live.len()
+    }
+
     /// The log unit in use with the fewest needed notes.
     pub(super) fn least(&self) -> Option<u32> {
         self.by_live.first().map(|(_, number)| *number)
