@@ -43,6 +43,9 @@ struct Block {
     durable: usize,
     /// It was clean, and was found to be dropped: it stays absent until it is written.
     is_dropped: bool,
+    /// Of one that was found to be dropped after a power cut: stamps of the clean data that it may have had before, by the place among the
+    /// states. It may be back after the next cut.
+    dropped: Vec<(usize, u32)>,
 }
 
 /// What a look at a block found.
@@ -54,7 +57,7 @@ struct Seen {
 
 impl Block {
     fn new() -> Block {
-        Block { states: vec![State::Absent], durable: 0, is_dropped: false }
+        Block { states: vec![State::Absent], durable: 0, is_dropped: false, dropped: Vec::new() }
     }
 
     fn now(&self) -> State {
@@ -308,16 +311,39 @@ impl CacheHost {
                 assert_eq!(seen, Seen { stamp: None, dirty: false }, "block {block} was never written");
                 continue;
             };
-            let allowed = &known.states[known.durable..];
+            let possible = known.durable..known.states.len();
             // An absent block may be one that was dropped after an eviction was lost, and is back after the next cut.
-            let dropped = allowed.iter().rposition(|state| matches!(state, State::Clean(_)) && seen.stamp.is_none());
-            let place = dropped.or_else(|| allowed.iter().rposition(|state| allows(*state, seen)));
+            let is_clean = |place: &usize| matches!(known.states[*place], State::Clean(_));
+            let dropped = possible.clone().rev().find(|place| is_clean(place) && seen.stamp.is_none());
+            let allowed = |place: &usize| {
+                let before = known.dropped.iter().filter(|(at, _)| at == place);
+                allows(known.states[*place], seen)
+                    || before.into_iter().any(|(_, stamp)| allows(State::Clean(*stamp), seen))
+            };
+            let place = dropped.or_else(|| possible.clone().rev().find(allowed));
             let place = place.unwrap_or_else(|| {
-                panic!("block {block} is {seen:?} after a power cut, of {:?} from {} on", known.states, known.durable)
+                panic!(
+                    "block {block} is {seen:?} after a power cut, of {:?} from {} on, or dropped before: {:?}",
+                    known.states, known.durable, known.dropped
+                )
             });
             // What is there is what counts from now on; whether it survives the next cut is open until a flush.
-            known.states.truncate(known.durable + place + 1);
             known.is_dropped = seen.stamp.is_none();
+            if known.is_dropped {
+                // Which of them it was when it was dropped, its absence does not tell.
+                let clean = possible.filter_map(|at| match known.states[at] {
+                    State::Clean(stamp) if at < place => Some((place, stamp)),
+                    _ => None,
+                });
+                let of_before =
+                    known.dropped.iter().filter(|(at, _)| *at >= known.durable).map(|(_, stamp)| (place, *stamp));
+                known.dropped = clean.chain(of_before).collect();
+            } else {
+                known.states[place] =
+                    if seen.dirty { known.states[place] } else { State::Clean(seen.stamp.unwrap_or(0)) };
+                known.dropped.retain(|(at, _)| *at < place);
+            }
+            known.states.truncate(place + 1);
         }
         self.serial.power.check();
     }

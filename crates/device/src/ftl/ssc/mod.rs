@@ -36,6 +36,8 @@ use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::{Saved, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, Ppn, UnitId};
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use self::log::notes_from_bytes;
 use self::log::{Log, Remembered};
 use self::room::Room;
 use self::table::{COPIES_BYTES, Present, SLOT_BYTES, Table};
