@@ -285,9 +285,9 @@ impl Log {
         self.facts.iter().map(of).collect()
     }
 
-    /// Where log units in use are.
-    pub(super) fn in_use(&self) -> impl Iterator<Item = UnitId> + '_ {
-        self.by_live.iter().map(|(_, number)| self.units[*number as usize].unit)
+    /// The log unit in use with the fewest needed notes.
+    pub(super) fn least(&self) -> Option<u32> {
+        self.by_live.first().map(|(_, number)| *number)
     }
 
     /// How many log units are in use.
@@ -295,9 +295,10 @@ impl Log {
         self.by_live.len()
     }
 
-    /// The log unit in use with the fewest needed notes.
-    pub(super) fn least(&self) -> Option<u32> {
-        self.by_live.first().map(|(_, number)| *number)
+    /// Log units in use without a note that counts, and the one with the fewest.
+    pub(super) fn hardly_needed(&self) -> Vec<u32> {
+        let without = self.by_live.iter().take_while(|(live, _)| *live == 0).count();
+        self.by_live.iter().take(without + 1).map(|(_, number)| *number).collect()
     }
 
     /// Whether all counts agree.
