@@ -11,7 +11,7 @@ use crate::waiter::Waiter;
 
 impl Ssc {
     /// The note that a power cut must find of a block; `None` if flash tells the same without it.
-    pub(super) fn note_of(&self, media: &Media, lpn: u32) -> Option<Note> {
+    fn note_of(&self, media: &Media, lpn: u32) -> Option<Note> {
         let fact = self.log.facts.get(&lpn)?;
         let slot = self.table.slot(Lpn(lpn))?;
         if slot.unit == UnitId::NONE {

@@ -68,11 +68,16 @@ impl Ssc {
     fn comes_back(&self, media: &Media, lpn: u32) -> bool {
         let is_durable = |unit: UnitId| unit != UnitId::NONE && media.is_durable(media.page_of(unit));
         let Some(slot) = self.table.slot(Lpn(lpn)) else { return false };
-        if self.note_of(media, lpn).is_some() {
-            let home = self.log.facts[&lpn].home;
-            return home == IN_SRAM || !is_durable(self.log.units[home as usize].unit);
+        let fact = self.log.facts.get(&lpn);
+        let is_told =
+            fact.is_none_or(|fact| fact.home != IN_SRAM && is_durable(self.log.units[fact.home as usize].unit));
+        if slot.unit == UnitId::NONE {
+            return !is_told;
         }
-        slot.unit != UnitId::NONE && !is_durable(slot.unit)
+        // Of one that was written clean, after an eviction maybe, its copy tells that; of one that was cleaned, the note that names its copy.
+        let sequence = media.sequence_of(slot.unit);
+        let is_cleaned = fact.is_some_and(|fact| fact.clean && fact.floor == Some(sequence));
+        if is_cleaned { !is_told } else { !is_durable(slot.unit) }
     }
 
     /// Blocks of a snapshot whose notes are in SRAM alone, and which are not kept.
