@@ -215,7 +215,8 @@ impl Drive {
         if !set_state.carried_out {
             let waiter = Waiter::Command(command);
             let (buffered, read_only, words) = (&[][..], self.failures.read_only, &set_state.words[..]);
-            let has_room = request.op != Op::Write || self.finds_room(command)?;
+            let takes_room = request.op == Op::Write && self.keeps(request.opcode);
+            let has_room = !takes_room || self.finds_room(command)?;
             let asked = SetCommand { opcode: request.opcode, request, words, buffered, read_only, has_room, waiter };
             let outcome = match self.execute(asked) {
                 // A drive that became read-only has no more space later: what the command needs does not come.
@@ -239,7 +240,7 @@ impl Drive {
             if !outcome.block_io {
                 return Ok(());
             }
-            if request.op == Op::Write {
+            if takes_room {
                 self.is_let_in(command);
             }
         }

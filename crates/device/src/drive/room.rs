@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ssdlab_base::Op;
+use ssdlab_base::{Op, Opcode};
 use ssdlab_flash::Lpn;
 
 use super::Drive;
@@ -37,6 +37,11 @@ impl Drive {
         self.commands[command].status = Status::Refused(limit.refusal());
         self.commit_effect(command);
         Ok(false)
+    }
+
+    /// Whether what a write of the set brings takes room.
+    pub(super) fn keeps(&self, opcode: Opcode) -> bool {
+        self.admitted.is_some() && self.ftl.limited_room().is_some_and(|limit| limit.keeps(opcode))
     }
 
     /// A command may write; its room is kept for it.

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use ssdlab_base::Refusal;
+use ssdlab_base::{Opcode, Refusal};
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
 use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
@@ -147,6 +147,9 @@ pub(crate) trait LimitedRoom {
 
     /// Units that it need not keep any more, while a power cut could bring them back as units that it has to; at most.
     fn may_return(&self) -> u64;
+
+    /// Whether what a write of the set brings has to be kept; what block I/O writes has to be.
+    fn keeps(&self, opcode: Opcode) -> bool;
 
     /// Why a write is refused that finds no room.
     fn refusal(&self) -> Refusal;

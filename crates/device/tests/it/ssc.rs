@@ -14,9 +14,14 @@ const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
 
 /// One plane of so many blocks of 128 pages, without time; `sets` are keys of sections.
 fn described(blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
+    described_with("timing = \"none\"", blocks, user_pages, sets)
+}
+
+/// The same, with a line of its chips.
+fn described_with(chips: &str, blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
     let text = format!(
         "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = {blocks}\n\
-         pages_per_block = 128\npage_size = \"4k\"\noob = \"ecc\"\ntiming = \"none\"\n[ftl]\ndesign = \"ssc\"\nowners = \"summary\"\n\
+         pages_per_block = 128\npage_size = \"4k\"\noob = \"ecc\"\n{chips}\n[ftl]\ndesign = \"ssc\"\nowners = \"summary\"\n\
          [gc]\nfree_blocks = 3\n[capacity]\nuser = {}\n",
         user_pages * 4096
     );
@@ -229,6 +234,41 @@ fn a_write_is_refused_that_would_need_more_room_than_there_is() {
             assert_eq!(of_set(&mut drive, READ, *block, 1).0, Status::Success, "block {block} is dirty, and is there");
         }
         metrics(&drive);
+    }
+}
+
+/// Writes that wait for their pages at once take room in the order in which they take effect, in the write buffer and without one.
+#[test]
+fn writes_in_flight_take_the_room_that_they_will_need() {
+    for buffer in ["none", "lru"] {
+        let (room, addresses) = (512, format!("ftl.addresses={}", DISK_BLOCKS * 4096));
+        let sets = [&addresses[..], &format!("buffer.policy={buffer}"), "buffer.size=128k"];
+        let config = described_with("cell = \"slc\"", 16, room, &sets).resolve().expect("a drive");
+        let mut drive = Drive::new(&config, OPTIONS).expect("a drive");
+        let mut rng = rng(11, "in flight");
+        let writes: Vec<(u64, u64)> =
+            (0..700).map(|index| (index * 1000 + rng.random_range(0..900), rng.random_range(1..5))).collect();
+        for (tag, (first, blocks)) in (0..).zip(&writes) {
+            let spec = CACHE.command(WRITE_DIRTY).expect("of the set");
+            let of_set = Request::of_set(spec, first * 8, blocks * 8);
+            let plain = Request::new(Op::Write, first * 8, blocks * 8);
+            let request = Request { tag, ..if tag % 2 == 0 { of_set } else { plain } };
+            drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
+        }
+        while drive.outstanding() > 0 && drive.run_to_completion(ssdlab_base::Nanos::MAX) {}
+        let mut ended = std::mem::take(drive.completions());
+        ended.sort_by_key(|completion| completion.order);
+        let (mut taken, mut refused) = (0, 0);
+        for completion in &ended {
+            let blocks = writes[completion.tag as usize].1;
+            let fits = taken + blocks <= room;
+            let expected = if fits { Status::Success } else { Status::Refused(NO_ROOM) };
+            assert_eq!(completion.status, expected, "{buffer}: write {} of {blocks}, {taken} taken", completion.tag);
+            (taken, refused) = if fits { (taken + blocks, refused) } else { (taken, refused + 1) };
+        }
+        assert_eq!((ended.len(), taken), (writes.len(), room), "{buffer}: it is full to the last block");
+        assert!(refused > 100, "{buffer}: {refused} writes were refused");
+        assert_eq!(drive.mapped_bytes(), room * 4096, "{buffer}");
     }
 }
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use ssdlab_base::Refusal;
-use ssdlab_base::command_sets::cache::NO_ROOM;
+use ssdlab_base::command_sets::cache::{NO_ROOM, WRITE_CLEAN};
+use ssdlab_base::{Opcode, Refusal};
 use ssdlab_flash::{Lpn, UnitId};
 
 use super::Ssc;
@@ -107,6 +107,10 @@ impl LimitedRoom for Ssc {
 
     fn may_return(&self) -> u64 {
         self.room.as_ref().map_or(0, |room| room.returning.len() as u64)
+    }
+
+    fn keeps(&self, opcode: Opcode) -> bool {
+        !self.is_loose(opcode == WRITE_CLEAN)
     }
 
     fn refusal(&self) -> Refusal {
