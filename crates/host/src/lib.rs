@@ -6,6 +6,7 @@
 
 mod append;
 mod ata;
+mod caching;
 mod description;
 mod device;
 mod disk;
