@@ -11,6 +11,7 @@ mod description;
 mod device;
 mod disk;
 mod error;
+mod flashcache;
 mod layer;
 mod layers;
 mod member;
@@ -34,6 +35,7 @@ pub use device::{
     Part, PartMut, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
+pub use flashcache::{FlashCache, FlashCacheConfig};
 pub use layer::standing;
 pub use layers::{Below, LAYERS, LayerConfig, LayerKind};
 pub use member::Member;

@@ -1,6 +1,7 @@
 //! Layers above drives.
 
 mod append;
+mod flashcache;
 mod restoring;
 mod scheduler;
 mod shrd;

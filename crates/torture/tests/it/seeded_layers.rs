@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 41] = [
+const ALLOWED: [(LayerBug, u64); 50] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -51,6 +51,15 @@ const ALLOWED: [(LayerBug, u64); 41] = [
     (LayerBug::CleanKeptAfterLoss, 1000),
     (LayerBug::PartOfUnreadBlock, 1000),
     (LayerBug::OthersNotRepeated, 1000),
+    (LayerBug::AnswerBeforeMetadata, 2000),
+    (LayerBug::MetadataUnforced, 2000),
+    (LayerBug::DataUnforced, 2000),
+    (LayerBug::CleanUnforced, 2000),
+    (LayerBug::CleanNotWritten, 2000),
+    (LayerBug::PastDirtyBlock, 2000),
+    (LayerBug::OldBlockKept, 2000),
+    (LayerBug::FillAfterLoss, 2000),
+    (LayerBug::FlushOfCacheAlone, 2000),
 ];
 
 /// Those that seeds with drivers look for.

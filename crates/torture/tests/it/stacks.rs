@@ -21,6 +21,24 @@ fn drawn_drivers_keep_what_they_promise() {
     keep_what_they_promise(true);
 }
 
+/// Every tenth seed draws FlashCache; this runs those alone. `SSDLAB_TORTURE` multiplies their number.
+#[test]
+fn drawn_caches_of_disks_keep_what_they_promise() {
+    let times: u64 = std::env::var("SSDLAB_TORTURE").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let first: u64 = std::env::var("SSDLAB_FIRST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let scope = StackScope { host: None, drive: None, commands: 200, drivers: false, faults: true };
+    let mut totals = Totals::default();
+    for number in first / 10..first / 10 + 60 * times {
+        let case = draw(number * 10 + 5, &scope).expect("a case is drawn");
+        assert!(case.subject.text.contains("flashcache"), "{}", case.subject.text);
+        if let Err(finding) = run(&case, &mut totals) {
+            failing::none("caches of disks", Some((case, finding)));
+        }
+    }
+    assert!(totals.stack_cuts.iter().all(|count| *count > 50), "{:?}", totals.stack_cuts);
+    println!("{} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+}
+
 /// Programs failed where no block of their lane was free. Each try to write such a page elsewhere counted as space that
 /// was freed, so that the next try came at the same instant, for ever. Nothing but the end of the run shows that it is
 /// over.
