@@ -165,7 +165,7 @@ impl FlashCache {
             self.cleaning_writes += job.writes;
             for (block, _) in job.blocks.clone() {
                 let number = self.io.next_number();
-                // The blocks were free, so nothing has to wait; nobody is started with this number.
+                // The blocks were free, so the job waits for nothing; no command has this number.
                 self.busy.add(number, u32::MAX, &FlashCache::block_as_change(block));
                 job.numbers.push(number);
             }

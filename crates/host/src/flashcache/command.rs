@@ -100,7 +100,10 @@ impl FlashCache {
         }
         let random = match command.state.random {
             Some(random) => random,
-            None => self.runs.random_sectors(request.sector, request.sectors, threshold),
+            None if matches!(request.op, Op::Read | Op::Write) => {
+                self.runs.random_sectors(request.sector, request.sectors, threshold)
+            }
+            None => request.sectors,
         };
         let state = &mut self.io.command(slot).state;
         (state.random, state.epoch) = (Some(random), epoch);
@@ -112,11 +115,15 @@ impl FlashCache {
                 continue;
             }
             match self.sets.find(piece.block()) {
-                Some(slot) if self.sets.is_dirty(slot) && !seeded(LayerBug::PastDirtyBlock) => {
-                    if self.may_clean() && !self.stuck.contains(&slot) {
-                        dirty.push((piece.block(), slot));
-                    }
+                Some(slot)
+                    if self.sets.is_dirty(slot)
+                        && self.may_clean()
+                        && !self.stuck.contains(&slot)
+                        && !seeded(LayerBug::PastDirtyBlock) =>
+                {
+                    dirty.push((piece.block(), slot));
                 }
+                // One that is dirty stays: it cannot be cleaned.
                 Some(_) if !seeded(LayerBug::OldBlockKept) => self.forget(piece.block()),
                 _ => {}
             }
@@ -148,7 +155,7 @@ impl FlashCache {
     fn goes_past(&self, op: Op, piece: &Piece, is_random: bool) -> bool {
         match op {
             Op::Read => !piece.is_whole(),
-            Op::Write => !piece.is_whole() || !is_random || self.config.mode == Mode::WriteAround,
+            Op::Write => !piece.is_whole() || !is_random || self.config.mode == Mode::Around,
             _ => true,
         }
     }
@@ -167,7 +174,7 @@ impl FlashCache {
                     _ => self.counts.write_hits += 1,
                 }
                 self.counts.dirty_write_hits += u64::from(!is_read && is_dirty);
-                let both = !is_read && !goes_past && self.config.mode == Mode::WriteThrough;
+                let both = !is_read && !goes_past && self.config.mode == Mode::Through;
                 return if both { At::Both(slot) } else { At::Cache(slot) };
             }
         }
@@ -194,7 +201,7 @@ impl FlashCache {
                 self.counts.fills += 1;
                 At::Fill(slot)
             }
-            (false, Mode::WriteThrough) => {
+            (false, Mode::Through) => {
                 self.counts.write_misses += 1;
                 At::Both(slot)
             }
@@ -221,18 +228,21 @@ impl FlashCache {
     fn runs_on(&self, device: usize, pieces: &[Piece], is_read: bool, fills: bool) -> Vec<(Range<usize>, u64)> {
         let dirty = |piece: &Piece| matches!(piece.at, At::Cache(slot) if self.sets.is_dirty(slot));
         let mut runs: Vec<(Range<usize>, u64)> = Vec::new();
+        let mut behind = 0;
         for (index, piece) in pieces.iter().enumerate() {
             let Some(sector) = self.sector_on(device, piece, fills) else { continue };
-            if let Some((run, first)) = runs.last_mut()
-                && run.end == index
-                && *first + pieces[run.clone()].iter().map(|piece| piece.sectors).sum::<u64>() == sector
-                // A clean block that cannot be read is read from the disk.
-                && !(is_read && dirty(piece) != dirty(&pieces[run.start]))
-            {
-                run.end += 1;
-                continue;
+            match runs.last_mut() {
+                // A clean block that cannot be read is read from the disk, so a read has no dirty one beside it.
+                Some((run, _))
+                    if run.end == index
+                        && behind == sector
+                        && !(is_read && dirty(piece) != dirty(&pieces[run.start])) =>
+                {
+                    run.end += 1;
+                }
+                _ => runs.push((index..index + 1, sector)),
             }
-            runs.push((index..index + 1, sector));
+            behind = sector + piece.sectors;
         }
         runs
     }
@@ -386,8 +396,8 @@ impl FlashCache {
         let left = self.write_metadata(&slots, Waiter::Command(slot));
         self.io.command(slot).left = left;
         if seeded(LayerBug::AnswerBeforeMetadata) {
-            // The command is answered in the meantime: nobody waits for the metadata.
-            self.nobody_waits(slot);
+            // The command is answered in the meantime: it does not wait for the metadata.
+            self.waits_no_longer(slot);
             self.finish(slot, status);
         }
     }

@@ -21,20 +21,23 @@ pub(crate) const LAYER: LayerKind = LayerKind {
     read,
 };
 
+/// Bytes that the simulator keeps of a cached block, at most.
+const BOOKKEEPING_BYTES: u64 = 40;
+
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// To the cache, and later to the disk.
-    WriteBack,
+    Back,
     /// To both.
-    WriteThrough,
+    Through,
     /// To the disk alone.
-    WriteAround,
+    Around,
 }
 
 impl Words for Mode {
     const WORDS: &'static [(&'static str, Mode)] =
-        &[("write-back", Mode::WriteBack), ("write-through", Mode::WriteThrough), ("write-around", Mode::WriteAround)];
+        &[("write-back", Mode::Back), ("write-through", Mode::Through), ("write-around", Mode::Around)];
 }
 
 /// Which block of a set is replaced.
@@ -246,6 +249,10 @@ impl LayerConfig for FlashCacheConfig {
 
     fn sectors(&self, below: &[Below]) -> Result<u64, LayerError> {
         self.layout(below).map(|layout| u64::from(layout.disk_blocks) * BLOCK_SECTORS)
+    }
+
+    fn memory(&self) -> Option<(&'static str, u64)> {
+        self.size.map(|bytes| ("size", bytes / BLOCK_BYTES * BOOKKEEPING_BYTES))
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {

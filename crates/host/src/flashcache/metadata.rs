@@ -120,9 +120,8 @@ impl Superblock {
             return Some((what, found.to_string(), expected.to_string()));
         }
         let shown = |identity: u64| format!("{identity:#014x}");
-        let own = (self.names != expected.names || self.identity != expected.identity)
-            .then(|| ("the identity", shown(self.identity), shown(expected.identity)));
-        own
+        (self.names != expected.names || self.identity != expected.identity)
+            .then(|| ("the identity", shown(self.identity), shown(expected.identity)))
     }
 }
 

@@ -100,7 +100,7 @@ impl FlashCache {
     }
 
     /// A command does not wait for the metadata of its blocks.
-    pub(super) fn nobody_waits(&mut self, slot: u32) {
+    pub(super) fn waits_no_longer(&mut self, slot: u32) {
         let is_other = |waiter: &Waiter| !matches!(waiter, Waiter::Command(other) if *other == slot);
         for state in self.metadata.values_mut() {
             state.next.retain(is_other);

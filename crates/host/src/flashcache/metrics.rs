@@ -96,7 +96,7 @@ impl FlashCache {
                 self.counts.flushes_refused
             )
         });
-        let dirty = (self.config.mode == Mode::WriteBack && self.sets.dirty() > 0).then(|| {
+        let dirty = (self.config.mode == Mode::Back && self.sets.dirty() > 0).then(|| {
             format!("{} blocks of 4 KB are dirty at the end: their writes have not reached the disk", self.sets.dirty())
         });
         refused.into_iter().chain(dirty).collect()

@@ -69,7 +69,7 @@ pub(crate) enum Purpose {
         first: usize,
         end: usize,
     },
-    /// The same pieces of a read go to the cache.
+    /// Pieces of a read, from `first` up to `end`, go to the cache.
     Fill {
         slot: u32,
         first: usize,
@@ -337,7 +337,7 @@ impl Layer for FlashCache {
 
     /// Dirty blocks go to the disk, unless they are to stay; then all metadata is written, so that clean blocks are found, too.
     fn closes(&mut self) {
-        if self.config.mode != Mode::WriteBack || self.refuses.is_some() {
+        if self.config.mode != Mode::Back || self.refuses.is_some() {
             return;
         }
         if !self.config.fast_remove {

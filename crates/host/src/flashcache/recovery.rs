@@ -77,7 +77,14 @@ pub(super) fn find(
     }
     let labelled = identity_in(read_sectors(array, DISK, layout.label(), 1, cell)?[0][0]);
     let there = Superblock::from_words(&read_sectors(array, CACHE, 0, 1, cell)?[0]);
-    if config.mode != Mode::WriteBack {
+    if Superblock::from_words(&read_sectors(array, DISK, 0, 1, cell)?[0]).is_some() {
+        return Err(LayerError::OtherCache {
+            what: "the disk",
+            found: "a drive that caches a disk".to_string(),
+            expected: "below = [CACHE, DISK], the disk behind its cache".to_string(),
+        });
+    }
+    if config.mode != Mode::Back {
         return match (there, labelled) {
             (None, None) => Ok(found),
             _ => Err(LayerError::OtherCache {

@@ -4,6 +4,7 @@
 //! neighbours are found together (FlashCache, doc/flashcache-doc.txt, Design). Within a set the block that came first is replaced,
 //! or the one that was used longest ago; dirty blocks never are.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -36,7 +37,7 @@ pub(super) struct Sets {
     /// By set: where FIFO looks next, and how many blocks are dirty.
     next: Vec<u32>,
     dirty: Vec<u32>,
-    all_dirty: u32,
+    dirty_blocks: BTreeSet<u32>,
     uses: u64,
 }
 
@@ -51,7 +52,7 @@ impl Sets {
             replacement,
             next: vec![0; sets as usize],
             dirty: vec![0; sets as usize],
-            all_dirty: 0,
+            dirty_blocks: BTreeSet::new(),
             uses: 0,
         }
     }
@@ -104,8 +105,8 @@ impl Sets {
     }
 
     /// Dirty blocks of all sets.
-    pub(super) const fn dirty(&self) -> u32 {
-        self.all_dirty
+    pub(super) fn dirty(&self) -> u32 {
+        self.dirty_blocks.len() as u32
     }
 
     /// Blocks in the cache.
@@ -197,10 +198,17 @@ impl Sets {
         if self.is_dirty(slot) == is_dirty {
             return;
         }
-        self.slots[slot as usize].is_dirty = is_dirty;
+        let state = &mut self.slots[slot as usize];
+        state.is_dirty = is_dirty;
         let of_set = &mut self.dirty[(slot / self.set_blocks) as usize];
-        (*of_set, self.all_dirty) =
-            if is_dirty { (*of_set + 1, self.all_dirty + 1) } else { (*of_set - 1, self.all_dirty - 1) };
+        let has_changed = if is_dirty {
+            *of_set += 1;
+            self.dirty_blocks.insert(state.block)
+        } else {
+            *of_set -= 1;
+            self.dirty_blocks.remove(&state.block)
+        };
+        assert!(has_changed, "block {} is dirty in one slot", state.block);
     }
 
     /// Dirty slots of a set in the order in which they would be replaced, were they clean.
@@ -217,12 +225,7 @@ impl Sets {
 
     /// The first block from `from` on and before `end` that is dirty.
     pub(super) fn first_dirty(&self, from: u32, end: u32) -> Option<u32> {
-        let is_dirty = |block: &u32| self.find(*block).is_some_and(|slot| self.is_dirty(slot));
-        if u64::from(end - from) > 2 * u64::from(self.cached()) {
-            let inside = |block: &u32| (from..end).contains(block);
-            return self.by_block.keys().copied().filter(inside).filter(is_dirty).min();
-        }
-        (from..end).find(is_dirty)
+        self.dirty_blocks.range(from..end.max(from)).next().copied()
     }
 }
 

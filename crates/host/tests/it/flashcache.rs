@@ -93,7 +93,7 @@ fn cut_all(device: Box<dyn Device>, keys: &str) -> Box<dyn Device> {
     let mut members = device.into_members();
     for member in &mut members {
         member.cycle(&mut |_| None);
-        // What was in flight is answered to nobody.
+        // What was in flight is answered to no client.
         member.completions().clear();
         member.read_data().clear();
     }
@@ -148,8 +148,8 @@ fn the_first_write_of_a_block_writes_metadata_and_later_ones_do_not() {
     write(&mut *device, 160, 64, 3);
     assert_eq!(figures(&*device, ["metadata_writes", "metadata_updates"]), [2, 9]);
     let parts: Vec<u64> = device.layers()[0].sent.requests.to_vec();
-    // Its start read the superblock and the label, and wrote the superblock twice and the label.
-    assert_eq!(parts[..2], [2 + 1, 3 + 5], "a read, three writes of data and two of metadata");
+    // Its start read the superblock, the label and the disk's first sector, and wrote the superblock twice and the label.
+    assert_eq!(parts[..2], [3 + 1, 3 + 5], "a read, three writes of data and two of metadata");
 }
 
 #[test]
@@ -332,6 +332,11 @@ fn another_disk_cache_or_geometry_is_refused() {
     ] {
         assert!(message.starts_with(place) && message.contains(says), "{message}");
     }
+    let message = refused(keys, made().into_iter().rev().collect());
+    assert!(
+        message.contains("the disk: found a drive that caches a disk, expected below = [CACHE, DISK]"),
+        "{message}"
+    );
     let small = Member::new("disk", &drive("disk", "3m", &[]), Options { seed: 1, contents: Contents::Bytes });
     let message = swap(1, small.expect("a drive"));
     assert!(message.contains("the size of the disk, in blocks of 4 KiB: found 1023, expected 767"), "{message}");
