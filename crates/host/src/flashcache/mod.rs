@@ -39,14 +39,14 @@ use ssdlab_device::Status;
 use crate::caching::Sequential;
 use crate::layer::{Array, Ended, Engine as _, Io, Layer, Overlaps, Slots, Turn, changes, widened};
 use crate::layers::Below;
-use crate::{Device, Identity, LayerError, LayerKind, LayerMetrics, Loss};
+use crate::{Device, LayerError, LayerKind, LayerMetrics, Loss};
 
 use cleaning::Job;
 use command::{At, Phase, State};
 pub use config::FlashCacheConfig;
 pub(crate) use config::LAYER;
 use config::{Flushes, Mode};
-use layout::{BLOCK_BYTES, BLOCK_SECTORS, Layout};
+use layout::{BLOCK_SECTORS, Layout};
 use metadata::{Left, Superblock};
 use metadata_writes::MetadataBlock;
 use metrics::Counts;
@@ -371,10 +371,6 @@ impl Layer for FlashCache {
         let capacity = self.capacity();
         let inside: Vec<Request> = requests.iter().filter(|request| request.end() <= capacity).copied().collect();
         self.io.array.device_mut(DISK).prefetch(&inside);
-    }
-
-    fn identity(&self, below: Identity) -> Identity {
-        Identity { unit_bytes: below.unit_bytes.max(BLOCK_BYTES as u32), ..below }
     }
 
     fn metrics(&self) -> LayerMetrics {
