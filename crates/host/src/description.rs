@@ -656,7 +656,7 @@ mod tests {
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
             (
                 "[[layer]]\ndepth = 3\n",
-                "layer[0].kind: missing, expected scheduler, page-cache, ata, stripe, mirror, shrd, restoring or append",
+                "layer[0].kind: missing, expected scheduler, page-cache, ata, stripe, mirror, shrd, restoring, append or flashcache",
             ),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (

@@ -393,6 +393,12 @@ pub trait Administration {
         Vec::new()
     }
 
+    /// What the stack calls its drives, and then its disks.
+    fn member_names(&self) -> Vec<String> {
+        let disks = self.disks().into_iter().map(|part| part.name);
+        self.drives().into_iter().map(|part| part.name).chain(disks).collect()
+    }
+
     /// Drives and disks at the bottom.
     fn members(&self) -> usize {
         self.drives().len() + self.disks().len()

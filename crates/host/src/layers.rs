@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ssdlab_base::{CommandSet, Nanos};
 use ssdlab_device::description::{DescriptionError, Key, Kind, Section, Setting};
 
-use crate::{Device, LayerError, append, ata, mirror, page_cache, restoring, scheduler, shrd, stripe};
+use crate::{Device, LayerError, append, ata, flashcache, mirror, page_cache, restoring, scheduler, shrd, stripe};
 
 /// Every layer.
 pub const LAYERS: &[LayerKind] = &[
@@ -18,6 +18,7 @@ pub const LAYERS: &[LayerKind] = &[
     shrd::LAYER,
     restoring::LAYER,
     append::LAYER,
+    flashcache::LAYER,
 ];
 
 /// What the registry knows of a layer.

@@ -6,10 +6,12 @@
 
 mod append;
 mod ata;
+mod caching;
 mod description;
 mod device;
 mod disk;
 mod error;
+mod flashcache;
 mod layer;
 mod layers;
 mod member;
@@ -33,6 +35,7 @@ pub use device::{
     Part, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
+pub use flashcache::{FlashCache, FlashCacheConfig};
 pub use layer::standing;
 pub use layers::{Below, LAYERS, LayerConfig, LayerKind};
 pub use member::Member;

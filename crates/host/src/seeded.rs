@@ -88,11 +88,29 @@ pub enum LayerBug {
     PartOfUnreadBlock,
     /// The error handler answers commands that were in flight with a failed one, and does not send them again.
     OthersNotRepeated,
+    /// FlashCache answers a write before the metadata says that its blocks are dirty.
+    AnswerBeforeMetadata,
+    /// FlashCache leaves metadata in the buffer of the cache.
+    MetadataUnforced,
+    /// FlashCache writes metadata of data that is in the buffer of the cache.
+    DataUnforced,
+    /// FlashCache counts blocks as clean that are in the buffer of the disk.
+    CleanUnforced,
+    /// FlashCache gives slots to other blocks while the metadata says that they are dirty.
+    CleanNotWritten,
+    /// FlashCache sends a part of a block past a dirty block.
+    PastDirtyBlock,
+    /// FlashCache keeps a clean block that is written past it.
+    OldBlockKept,
+    /// FlashCache keeps what a command brought that began before a device lost what it had buffered.
+    FillAfterLoss,
+    /// FlashCache flushes the cache and not the disk.
+    FlushOfCacheAlone,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 41] = [
+    pub const ALL: [LayerBug; 50] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -134,6 +152,15 @@ impl LayerBug {
         LayerBug::CleanKeptAfterLoss,
         LayerBug::PartOfUnreadBlock,
         LayerBug::OthersNotRepeated,
+        LayerBug::AnswerBeforeMetadata,
+        LayerBug::MetadataUnforced,
+        LayerBug::DataUnforced,
+        LayerBug::CleanUnforced,
+        LayerBug::CleanNotWritten,
+        LayerBug::PastDirtyBlock,
+        LayerBug::OldBlockKept,
+        LayerBug::FillAfterLoss,
+        LayerBug::FlushOfCacheAlone,
     ];
 
     /// What goes wrong, in one line of the table of docs/torture.md.
@@ -189,6 +216,19 @@ impl LayerBug {
             LayerBug::OthersNotRepeated => {
                 "`ata` answers commands in flight with a failed one, and does not send them again"
             }
+            LayerBug::AnswerBeforeMetadata => {
+                "`flashcache` answers a write before the metadata says that its blocks are dirty"
+            }
+            LayerBug::MetadataUnforced => "`flashcache` leaves metadata in the buffer of the cache",
+            LayerBug::DataUnforced => "`flashcache` writes metadata of data that is in the buffer of the cache",
+            LayerBug::CleanUnforced => "`flashcache` counts blocks as clean that are in the buffer of the disk",
+            LayerBug::CleanNotWritten => "`flashcache` does not write that blocks are clean",
+            LayerBug::PastDirtyBlock => "`flashcache` sends a part of a block past a dirty block",
+            LayerBug::OldBlockKept => "`flashcache` keeps a clean block that is written past it",
+            LayerBug::FillAfterLoss => {
+                "`flashcache` keeps what a command brought that began before a device lost its buffer"
+            }
+            LayerBug::FlushOfCacheAlone => "`flashcache` flushes the cache and not the disk",
         }
     }
 }

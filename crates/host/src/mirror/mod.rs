@@ -341,7 +341,7 @@ impl Mirror {
     /// What is not as it should be, a sentence each.
     fn degraded(&self) -> Vec<String> {
         let name = |side: usize| {
-            let names: Vec<String> = self.io.array.device(side).drives().into_iter().map(|part| part.name).collect();
+            let names = self.io.array.device(side).member_names();
             names.join(" and ")
         };
         let why = |status: Status| match status {

@@ -49,6 +49,8 @@ impl Draw for StackScope {
                 // Every third.
                 None if self.drivers && seed.is_multiple_of(3) => Some(Stack::new(append(&mut rng, seed))),
                 None if self.drivers => Some(Stack::new(shrd(&mut rng, seed))),
+                // Every tenth.
+                None if seed % 10 == 5 => Some(Stack::new(flashcache(&mut rng))),
                 None => None,
             };
             let sets = drawn.as_ref().map_or(&[][..], |stack| stack.host.commands());
@@ -261,6 +263,38 @@ fn ata(rng: &mut Rng) -> String {
         one_of(rng, &[0, 200]),
         one_of(rng, &[0, 150_000]),
     )
+}
+
+/// A cache of a disk, which is a drive or layers above drives, with few sets of few blocks; in some cases above a scheduler or below
+/// one.
+fn flashcache(rng: &mut Rng) -> String {
+    let above = one_of(rng, &ABOVE);
+    let (set, sets) = (one_of(rng, &[1_u64, 2, 4, 8]), rng.random_range(1..=4));
+    let mode = one_of(rng, &["write-back", "write-back", "write-back", "write-through", "write-around"]);
+    let mut text = format!(
+        "{above}[[layer]]\nkind = \"flashcache\"\nmode = \"{mode}\"\nset = {set}\nsize = {}\nreplacement = \"{}\"\n\
+         metadata_block = {}\ndirty_threshold = \"{}%\"\nclean_writes_set = {}\nclean_writes_total = {}\n\
+         fallow_delay = \"{}us\"\nskip_sequential = {}\ntrim = {}\n",
+        set * sets * 4096,
+        one_of(rng, &["fifo", "lru"]),
+        one_of(rng, &[512, 512, 4096]),
+        one_of(rng, &[0, 20, 60, 100]),
+        one_of(rng, &[1, 2, 8]),
+        one_of(rng, &[1, 4, 8]),
+        one_of(rng, &[0, 2000, 900_000_000]),
+        one_of(rng, &[0, 0, 8192, 32 << 10]),
+        rng.random_bool(0.3),
+    );
+    text.push_str(if rng.random_bool(0.2) {
+        "[[layer.below]]\nkind = \"scheduler\"\ndepth = 2\n"
+    } else {
+        "[[layer.below]]\n"
+    });
+    text.push_str("[[layer.below]]\n");
+    if rng.random_bool(0.3) {
+        text.push_str(&layer(rng, "layer.below", 1, Kinds::All, None));
+    }
+    text
 }
 
 /// Restoring in the host, with a log that is full soon.

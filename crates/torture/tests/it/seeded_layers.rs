@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 41] = [
+const ALLOWED: [(LayerBug, u64); 50] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -51,6 +51,15 @@ const ALLOWED: [(LayerBug, u64); 41] = [
     (LayerBug::CleanKeptAfterLoss, 1000),
     (LayerBug::PartOfUnreadBlock, 1000),
     (LayerBug::OthersNotRepeated, 1000),
+    (LayerBug::AnswerBeforeMetadata, 400),
+    (LayerBug::MetadataUnforced, 400),
+    (LayerBug::DataUnforced, 400),
+    (LayerBug::CleanUnforced, 400),
+    (LayerBug::CleanNotWritten, 400),
+    (LayerBug::PastDirtyBlock, 400),
+    (LayerBug::OldBlockKept, 400),
+    (LayerBug::FillAfterLoss, 400),
+    (LayerBug::FlushOfCacheAlone, 400),
 ];
 
 /// Those that seeds with drivers look for.
