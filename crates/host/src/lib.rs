@@ -6,6 +6,7 @@
 
 mod append;
 mod ata;
+mod cache;
 mod description;
 mod device;
 mod disk;
@@ -24,9 +25,11 @@ mod sequentializing;
 mod shrd;
 mod stripe;
 mod through;
+mod write_intent;
 
 pub use append::{Append, AppendConfig, Cleaning};
 pub use ata::{Ata, AtaConfig};
+pub use cache::{CacheConfig, CacheManager};
 pub use description::{Drives, Host, KEYS};
 pub use device::{
     Administration, Again, AnswersBelow, BlockDevice, COPIED_BYTES, CommandList, Device, Identity, LayerMetrics, Loss,
