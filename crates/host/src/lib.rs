@@ -7,6 +7,7 @@
 mod append;
 mod ata;
 mod cache;
+mod caching;
 mod description;
 mod device;
 mod disk;

@@ -53,6 +53,7 @@ impl Words for DropClean {
 }
 
 const REGION_BYTES: u64 = 64 << 20;
+const SEQUENTIAL_BYTES: u64 = 256 << 10;
 
 /// Its keys in descriptions.
 const KEYS: &[Key] = &[
@@ -86,6 +87,19 @@ const KEYS: &[Key] = &[
         Kind::Count { unit: "copies", least: 1, most: 1024 },
         Default::number(4),
         "Copies in flight at most. The default is ours.",
+    ),
+    Key::new(
+        "sequential",
+        Kind::Size { least: 0, most: 1 << 40, step: SECTOR_BYTES },
+        Default::number(SEQUENTIAL_BYTES),
+        "A write goes to the disk when the run that it continues has more than so many bytes with it; `0` caches all (Getting Real, \
+         section 4.1: sequential writes use the disk; FlashCache's skip_seq_thresh_kb; the default is ours).",
+    ),
+    Key::new(
+        "streams",
+        Kind::Count { unit: "runs", least: 1, most: 1024 },
+        Default::number(8),
+        "Runs of writes that are remembered at one time. The default is ours.",
     ),
     Key::new(
         "drop_clean",
@@ -122,6 +136,10 @@ pub struct CacheConfig {
     pub clean_batch: u64,
     /// Copies in flight at most.
     pub copies: u32,
+    /// Bytes of a run of writes that are cached; 0 caches all.
+    pub sequential: u64,
+    /// Runs that are remembered.
+    pub streams: u32,
     /// What is dropped after a crash.
     pub drop_clean: DropClean,
     /// Bytes to a bit of the write-intent bitmap.
@@ -137,6 +155,8 @@ fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
         clean_size: keys.number("clean_size")?,
         clean_batch: keys.number("clean_batch")?,
         copies: keys.count("copies")?,
+        sequential: keys.number("sequential")?,
+        streams: keys.count("streams")?,
         drop_clean: keys.choice("drop_clean")?,
         region: keys.number("region")?,
         identity: keys.count("identity")?,
@@ -168,6 +188,8 @@ impl CacheConfig {
             ("clean_size", format_size(self.clean_size)),
             ("clean_batch", format_size(self.clean_batch)),
             ("copies", self.copies.to_string()),
+            ("sequential", format_size(self.sequential)),
+            ("streams", self.streams.to_string()),
             ("drop_clean", word(self.drop_clean).to_string()),
             ("region", format_size(self.region)),
             ("identity", self.identity.to_string()),

@@ -23,6 +23,9 @@ pub(super) struct Counts {
     /// Commands that the cache refused for lack of room.
     pub(super) no_room: u64,
     pub(super) evicted: u64,
+    /// Sequential writes that went to the disk, and those that did not, since they changed dirty blocks.
+    pub(super) sequential: u64,
+    pub(super) sequential_over_dirty: u64,
     pub(super) batches: u64,
     pub(super) copied: u64,
     pub(super) cleaned: u64,
@@ -63,6 +66,8 @@ impl CacheManager {
             ("misses_unreadable", counts.misses_unreadable),
             ("no_room", counts.no_room),
             ("recoveries", counts.recoveries),
+            ("sequential", counts.sequential),
+            ("sequential_over_dirty", counts.sequential_over_dirty),
             ("waited_for_overlaps", self.io.waited_for_overlaps),
         ]
         .map(|(name, count)| (name.to_string(), count as f64))

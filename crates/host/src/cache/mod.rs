@@ -45,6 +45,7 @@ use self::metrics::Counts;
 use self::records::Layout;
 use self::recovery::Recovery;
 use self::writes::Piece;
+use crate::caching::Sequential;
 use crate::layer::{Ended, Engine, Io, Layer, Turn, units_of, widened};
 use crate::layers::LayerKind;
 use crate::write_intent::Intent;
@@ -112,6 +113,7 @@ pub struct CacheManager {
     /// Blocks that may be dirty.
     dirty_limit: usize,
     table: DirtyTable,
+    sequential: Sequential,
     intent: Intent,
     /// Parts of commands that wait for bits of their regions.
     for_bits: Vec<(u32, Piece)>,
@@ -461,6 +463,7 @@ impl CacheManager {
             dirty_limit: (found.cache_blocks * u64::from(limit) / 100) as usize,
             layout,
             table: DirtyTable::new(),
+            sequential: Sequential::new(config.streams as usize),
             intent,
             for_bits: Vec::new(),
             copies_for_bits: Vec::new(),

@@ -10,7 +10,7 @@ use super::{CacheManager, DISK, SSC};
 use crate::{Administration as _, BlockDevice as _, Device, LayerError, Member, Power as _};
 
 const BOARD: &str = "name = \"small\"\n[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-                     blocks_per_plane = 24\npages_per_block = 16\npage_size = \"8k\"\ncell = \"slc\"\n[capacity]\nuser = \"4m\"\n\
+                     blocks_per_plane = 24\npages_per_block = 16\npage_size = \"8k\"\ncell = \"slc\"\n[capacity]\nuser = \"3m\"\n\
                      [ftl]\nmapping_unit = \"4k\"\n[gc]\nfree_blocks = 3\n";
 
 fn drive(name: &str, set: &[&str]) -> Box<dyn Device> {
@@ -32,6 +32,8 @@ fn config() -> CacheConfig {
         clean_size: 64 << 10,
         clean_batch: 128 << 10,
         copies: 2,
+        sequential: 64 << 10,
+        streams: 4,
         drop_clean: DropClean::Regions,
         region: 256 << 10,
         identity: 0,
@@ -43,6 +45,7 @@ fn parted(manager: Box<CacheManager>) -> Vec<Box<dyn Device>> {
     let rest = |mut member: Member| {
         while member.outstanding() > 0 {
             assert!(member.wait_for_completion(Nanos::MAX), "a drive does what it has taken");
+            member.completions().clear();
         }
         member.completions().clear();
         member.read_data().clear();
@@ -224,8 +227,8 @@ fn what_cannot_work_is_refused() {
     let refused = |devices: Vec<Box<dyn Device>>| CacheManager::new(devices, config()).err().expect("it is refused");
     let no_set = refused(vec![drive("cache", &[]), drive("disk", &[])]);
     assert!(matches!(no_set, LayerError::UnknownSet { .. }), "{no_set}");
-    let large = refused(vec![ssc(), drive("disk", &["capacity.user=5m"])]).to_string();
-    assert!(large.contains("the disk has 5m, and the cache addresses 4m"), "{large}");
+    let large = refused(vec![ssc(), drive("disk", &["capacity.user=4m"])]).to_string();
+    assert!(large.contains("the disk has 4m, and the cache addresses 3m"), "{large}");
     // Two pairs that were started as often differ in their names.
     let pair =
         |name: &str| parted(Box::new(CacheManager::new(vec![ssc(), drive(name, &[])], config()).expect("a pair")));

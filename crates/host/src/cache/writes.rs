@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ssdlab_base::command_sets::cache::{EVICT, NO_ROOM, WRITE_CLEAN, WRITE_DIRTY};
-use ssdlab_base::{Op, Request};
+use ssdlab_base::{Op, Request, SECTOR_BYTES};
 use ssdlab_device::Status;
 
 use super::{CacheManager, DISK, Mode, Purpose, SSC, of_block, of_set};
@@ -107,10 +107,17 @@ impl CacheManager {
         pieces
     }
 
-    /// Whether a write in mode `write-back` goes to the cache.
+    /// Whether a write in mode `write-back` goes to the cache: if it is not sequential, or changes what is dirty there.
     fn is_cached(&mut self, request: &Request) -> bool {
-        let _ = request;
-        true
+        let threshold = self.config.sequential / SECTOR_BYTES;
+        let random = self.sequential.random_sectors(request.sector, request.sectors, threshold);
+        if random == request.sectors {
+            return true;
+        }
+        let is_dirty = self.table.has_any(self.blocks_of(&(request.sector..request.end())));
+        self.counts.sequential += u64::from(!is_dirty);
+        self.counts.sequential_over_dirty += u64::from(is_dirty);
+        is_dirty
     }
 
     fn begin_piece(&mut self, slot: u32, piece: Piece) {
