@@ -56,8 +56,10 @@ impl Member {
         Box::new(Member::of(&name, drive, options))
     }
 
-    /// The drive under layers that begin anew: nothing is in it, and they count commands from 0.
+    /// The drive under layers that begin anew: nothing is in it, they count commands from 0, and nobody waits for answers of commands
+    /// that were sent before.
     pub(crate) fn for_a_new_host(mut self) -> Member {
+        self.drive_mut().answers().clear();
         self.drive_mut().reset_order();
         self
     }

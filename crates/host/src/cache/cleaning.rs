@@ -11,6 +11,7 @@ use ssdlab_device::Status;
 
 use super::{CacheManager, DISK, Kind, Purpose, SSC, of_block, of_set};
 use crate::layer::{Ended, Engine};
+use crate::seeded::{LayerBug, seeded};
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ impl CacheManager {
         match step {
             Step::Copies if !batch.copied.is_empty() => {
                 (batch.step, batch.in_flight) = (Step::Flush, 1);
+                if seeded(LayerBug::CleanBeforeFlush) {
+                    self.copies_flushed(Status::Success, self.batches, 0);
+                    return true;
+                }
                 let purpose = Purpose::CopiesFlush(self.batches, self.io.newest());
                 self.counts.disk_flushes += 1;
                 self.io.array.send(DISK, Request::new(Op::Flush, 0, 0), &[], purpose);
@@ -214,6 +219,9 @@ impl CacheManager {
         while let Some(run) = self.table.next_copied(from..blocks.end) {
             from = run.end;
             runs.push(run);
+        }
+        if seeded(LayerBug::CopyCleansNewer) && blocks.clone().all(|block| self.table.has(block)) {
+            runs = vec![blocks];
         }
         self.io.command(slot).left = 1 + runs.len() as u32;
         for run in runs {

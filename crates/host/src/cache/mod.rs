@@ -48,6 +48,7 @@ use self::writes::Piece;
 use crate::caching::Sequential;
 use crate::layer::{Ended, Engine, Io, Layer, Turn, units_of, widened};
 use crate::layers::LayerKind;
+use crate::seeded::{LayerBug, seeded};
 use crate::write_intent::Intent;
 use crate::{Device, Identity, LayerMetrics, Loss};
 
@@ -175,7 +176,7 @@ impl CacheManager {
         }
         let now = self.io.newest();
         self.intent.begin(sectors, now);
-        self.intent.is_durable(sectors)
+        self.intent.is_durable(sectors) || seeded(LayerBug::DiskBeforeBit)
     }
 
     /// What was to be written there has ended, and so has all that follows in the cache.
@@ -204,7 +205,7 @@ impl CacheManager {
     fn flush(&mut self, slot: u32) {
         self.io.take_effect(slot);
         let (number, direct) = (self.io.newest(), self.direct);
-        let disk = direct > self.direct_flushed;
+        let disk = direct > self.direct_flushed && !seeded(LayerBug::FlushOfCacheAlone);
         let request = self.io.command(slot).request;
         self.io.command(slot).left = 1 + u32::from(disk);
         let flush = Request::new(Op::Flush, 0, 0);
@@ -328,6 +329,8 @@ impl CacheManager {
             self.piece_done(slot, piece);
         }
         for (slot, _) in std::mem::take(&mut self.copies_for_bits) {
+            let request = self.io.command(slot).request;
+            self.end_on_disk(&(request.sector..request.end()));
             self.copy_done(slot, false);
         }
     }
@@ -365,6 +368,21 @@ impl Layer for CacheManager {
     }
 
     fn ended(&mut self, part: Ended<Purpose>) {
+        if std::env::var("MGR_TRACE").is_ok() {
+            eprintln!(
+                "{} dev {} {:?} {}+{} op {:?} fua {} -> {:?} words {:?} cells {:x?}",
+                self.io.array.now(),
+                part.device,
+                part.request.op,
+                part.request.sector,
+                part.request.sectors,
+                part.request.opcode,
+                part.request.fua,
+                part.status,
+                part.answer.as_ref().map(|a| a.words.clone()),
+                part.cells.as_ref().map(|c| c.chunks(8).map(|c| c[0]).collect::<Vec<_>>())
+            );
+        } // TRACE
         match part.purpose {
             Purpose::Piece(slot, piece) => self.piece_ended(part, slot, piece),
             Purpose::Lookup(slot) => self.looked_up(part, slot),

@@ -8,6 +8,7 @@ use ssdlab_device::Status;
 
 use super::{CacheManager, DISK, Kind, Purpose, SSC, of_block, of_set};
 use crate::layer::{Ended, Engine};
+use crate::seeded::{LayerBug, seeded};
 
 /// Why blocks are read from the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +185,11 @@ impl CacheManager {
         let request = of_block(Op::Read, &sectors);
         let slot = self.io.add(request, request, cells, &[]);
         self.io.command(slot).state.kind = Kind::Fill;
-        self.admit(slot);
+        if seeded(LayerBug::FillOverWrite) {
+            self.begin(slot);
+        } else {
+            self.admit(slot);
+        }
         let has_begun = self.io.commands.find(slot).is_none_or(|command| command.state.has_begun);
         if !has_begun {
             self.counts.fills_overtaken += self.blocks_of(&sectors).len() as u64;

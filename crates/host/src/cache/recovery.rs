@@ -19,6 +19,7 @@ use super::{CacheConfig, CacheManager, DISK, DropClean, Kind, LAYER, Purpose, SS
 
 use crate::layer::{Array, Ended, Engine};
 use crate::layers::Below;
+use crate::seeded::{LayerBug, seeded};
 use crate::{Device, LayerError};
 
 /// How far it is.
@@ -48,6 +49,8 @@ impl CacheManager {
         self.io.abort_unacknowledged();
         self.epoch += 1;
         self.batches += 1;
+        // What the disk holds that nobody here has written may not be on its medium.
+        self.direct += 1;
         self.batch = None;
         for (_, command) in self.io.commands.all_mut() {
             command.state.is_void |= command.state.has_begun || command.state.kind != Kind::FromAbove;
@@ -61,6 +64,10 @@ impl CacheManager {
     pub(super) fn recover(&mut self) -> bool {
         match &self.recovery {
             Some(Recovery { step: Step::Drain, .. }) if self.io.array.is_idle() => {
+                if seeded(LayerBug::DirtyTableKept) && self.table.len() > 0 {
+                    self.scan(self.layout.blocks());
+                    return true;
+                }
                 self.table = DirtyTable::new();
                 self.scan(0);
                 true
@@ -91,6 +98,7 @@ impl CacheManager {
     fn to_be_dropped(&self) -> VecDeque<Range<u32>> {
         let (mut drops, mut position) = (VecDeque::<Range<u32>>::new(), 0);
         while self.marks()
+            && !seeded(LayerBug::CleanKeptAfterCrash)
             && let Some(region) = self.intent.next(position, self.layout.sectors, u64::MAX / 2)
         {
             position = region.end;

@@ -8,6 +8,7 @@ use ssdlab_device::Status;
 
 use super::{CacheManager, DISK, Mode, Purpose, SSC, of_block, of_set};
 use crate::layer::{Ended, whole_units_of};
+use crate::seeded::{LayerBug, seeded};
 
 /// Most sectors of zeroes that a disk without write zeroes gets at a time.
 const ZEROES: u64 = 2048;
@@ -92,7 +93,7 @@ impl CacheManager {
             _ => Route::Direct,
         };
         let of_edge = |edge: Range<u64>| {
-            let is_dirty = self.table.has_any(self.blocks_of(&edge));
+            let is_dirty = self.table.has_any(self.blocks_of(&edge)) && !seeded(LayerBug::PartOverDirty);
             Piece::new(edge, if is_dirty { Route::Dirty } else { Route::Direct })
         };
         let [head, tail] = edges;
@@ -133,7 +134,7 @@ impl CacheManager {
             self.io.array.send(SSC, write, &cells, Purpose::Piece(slot, piece));
             return;
         }
-        let is_forced = request.fua || self.table.has_any(blocks);
+        let is_forced = request.fua || self.table.has_any(blocks) && !seeded(LayerBug::EvictBeforeDisk);
         let piece = Piece { step: Step::Disk, is_forced, ..piece };
         if self.begin_on_disk(&sectors) {
             self.send_to_disk(slot, piece);
@@ -233,7 +234,11 @@ impl CacheManager {
             return self.send_to_disk(slot, Piece { at: end, ..piece });
         }
         if piece.route == Route::Direct {
-            self.counts.written_direct += self.blocks_of(&piece.sectors()).len() as u64;
+            let blocks = self.blocks_of(&piece.sectors());
+            self.counts.written_direct += blocks.len() as u64;
+            if seeded(LayerBug::OlderCopyKept) && !self.table.has_any(blocks) {
+                return self.piece_done(slot, piece);
+            }
             return self.evict(slot, piece);
         }
         let sectors = piece.sectors();
