@@ -56,8 +56,8 @@ impl Member {
         Box::new(Member::of(&name, drive, options))
     }
 
-    /// The drive under layers that begin anew: nothing is in it, they count commands from 0, and nobody waits for answers of commands
-    /// that were sent before.
+    /// The drive under layers that begin anew: nothing is in it, they count commands from 0, and answers of commands that were sent before
+    /// are dropped.
     pub(crate) fn for_a_new_host(mut self) -> Member {
         self.drive_mut().answers().clear();
         self.drive_mut().reset_order();

@@ -28,7 +28,7 @@ enum Stage {
     Chosen,
     /// The disk has taken it, and has not flushed it.
     Copied,
-    /// It could not be read: nobody tries again until it is written.
+    /// It could not be read: no copy is tried again until it is written.
     Unreadable,
 }
 

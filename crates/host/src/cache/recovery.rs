@@ -49,7 +49,7 @@ impl CacheManager {
         self.io.abort_unacknowledged();
         self.epoch += 1;
         self.batches += 1;
-        // What the disk holds that nobody here has written may not be on its medium.
+        // What the disk took from a host before may not be on its medium.
         self.direct += 1;
         self.batch = None;
         for (_, command) in self.io.commands.all_mut() {
@@ -243,7 +243,9 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
     }
     let below: Vec<Below> = devices.iter().map(|device| Below::of(&**device)).collect();
     let layout = config.layout(&below)?;
-    let cache_blocks = below[SSC].sectors / layout.per_block;
+    // It holds less than it addresses.
+    let room: u64 = ssc.parts().iter().map(|part| part.drive.config().user_bytes).sum();
+    let cache_blocks = room / SECTOR_BYTES / layout.per_block;
     let cell = ssc.sector_data_bytes();
     let identity = identity_of(&devices, config.identity);
     let mut array = Array::new(devices);
