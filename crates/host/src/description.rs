@@ -263,7 +263,7 @@ impl Node {
                 let segment =
                     config.segment_units().map(|units| u64::from(units) * u64::from(unit_bytes) / SECTOR_BYTES);
                 let most_active = config.zones().map_or(0, |zones| zones.max_active);
-                Ok(Below { sectors: config.user_bytes / SECTOR_BYTES, unit_bytes, segment, most_active })
+                Ok(Below { sectors: config.logical_bytes() / SECTOR_BYTES, unit_bytes, segment, most_active })
             }
             Node::Layer(layer) => {
                 let hands_on = layer.kind.hands_on;

@@ -11,7 +11,7 @@ use crate::waiter::Waiter;
 
 impl Ssc {
     /// The note that a power cut must find of a block; `None` if flash tells the same without it.
-    fn note_of(&self, media: &Media, lpn: u32) -> Option<Note> {
+    pub(super) fn note_of(&self, media: &Media, lpn: u32) -> Option<Note> {
         let fact = self.log.facts.get(&lpn)?;
         let slot = self.table.slot(Lpn(lpn))?;
         if slot.unit == UnitId::NONE {
@@ -29,7 +29,7 @@ impl Ssc {
         let mut started = 0;
         self.forget_told(media);
         while !self.log.in_sram.is_empty() {
-            let name = Lpn(self.user_units + self.log.unused());
+            let name = Lpn(self.logical_units + self.log.unused());
             let (group, frontier) = match to {
                 TrimTarget::Host => {
                     let frontier = Frontier::Host(0);
@@ -46,11 +46,11 @@ impl Ssc {
             let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
             while owners.len() < self.units_per_page as usize
                 && !self.log.in_sram.is_empty()
-                && self.allocator.share_page(name, Lpn(self.user_units + self.log.unused()))
+                && self.allocator.share_page(name, Lpn(self.logical_units + self.log.unused()))
             {
                 let unit = first + owners.len() as u32;
                 let (number, superseded) = self.write_log_unit(media, unit);
-                owners.push(Lpn(self.user_units + number));
+                owners.push(Lpn(self.logical_units + number));
                 pins.extend(superseded);
                 self.counters.log_units += 1;
             }
