@@ -368,21 +368,6 @@ impl Layer for CacheManager {
     }
 
     fn ended(&mut self, part: Ended<Purpose>) {
-        if std::env::var("MGR_TRACE").is_ok() {
-            eprintln!(
-                "{} dev {} {:?} {}+{} op {:?} fua {} -> {:?} words {:?} cells {:x?}",
-                self.io.array.now(),
-                part.device,
-                part.request.op,
-                part.request.sector,
-                part.request.sectors,
-                part.request.opcode,
-                part.request.fua,
-                part.status,
-                part.answer.as_ref().map(|a| a.words.clone()),
-                part.cells.as_ref().map(|c| c.chunks(8).map(|c| c[0]).collect::<Vec<_>>())
-            );
-        } // TRACE
         match part.purpose {
             Purpose::Piece(slot, piece) => self.piece_ended(part, slot, piece),
             Purpose::Lookup(slot) => self.looked_up(part, slot),
