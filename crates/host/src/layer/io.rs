@@ -342,7 +342,7 @@ impl<P, S> Io<P, S> {
 
     fn end(&mut self, request: &Request, status: Status, order: u64, answer: Option<Box<Answer>>) {
         self.outstanding -= 1;
-        self.taken.add(request);
+        self.taken.add_ended(request, status);
         let has_answer = answer.is_some();
         if let Some(answer) = answer {
             self.answers.push(Answer { tag: request.tag, ..*answer });
