@@ -154,9 +154,10 @@ fn contents_are_those_of_a_plain_array() {
     ] {
         let mut rng = rng(seed, "cache manager");
         let buffer = format!("buffer.policy={buffer}");
-        let cache = drive("cache", &["ftl.design=ssc", &buffer]);
+        // Half of the disk has room.
+        let cache = drive("cache", &["ftl.design=ssc", &buffer, "capacity.user=2m", "ftl.addresses=4m"]);
         let config = CacheConfig { mode, dirty_limit: limit, drop_clean, ..config() };
-        let mut stack = Checked::new(vec![cache, drive("disk", &[&buffer])], config);
+        let mut stack = Checked::new(vec![cache, drive("disk", &[&buffer, "capacity.user=4m"])], config);
         for number in 0..3000 {
             let request = stack.random(&mut rng);
             stack.ask(request);
