@@ -212,3 +212,65 @@ impl DirtyTable {
         runs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+    use ssdlab_base::rng;
+
+    use super::*;
+
+    /// Beside a list of dirty blocks in the order of writes, and which of them are copied as they are.
+    #[test]
+    fn the_table_is_a_list_of_writes() {
+        let mut rng = rng(38, "dirty table");
+        let (mut table, mut list, mut copied) = (DirtyTable::new(), Vec::<u32>::new(), Vec::<u32>::new());
+        let mut chosen = 0;
+        for step in 0..20_000 {
+            let first = rng.random_range(0..60);
+            let blocks = first..first + rng.random_range(1..5);
+            match rng.random_range(0..4) {
+                0 | 1 => {
+                    table.changes(blocks.clone());
+                    table.written(blocks.clone());
+                    list.retain(|block| !blocks.contains(block));
+                    copied.retain(|block| !blocks.contains(block));
+                    list.extend(blocks);
+                }
+                2 => {
+                    table.remove(blocks.clone());
+                    list.retain(|block| !blocks.contains(block));
+                    copied.retain(|block| !blocks.contains(block));
+                }
+                _ => {
+                    let runs = table.choose(4, 3);
+                    let oldest = list.iter().find(|block| !copied.contains(block));
+                    let holds = |run: &Range<u32>| oldest.is_some_and(|block| run.contains(block));
+                    assert_eq!(runs.iter().any(holds), oldest.is_some(), "step {step}");
+                    assert!(runs.is_sorted_by_key(|run| run.start) && runs.iter().all(|run| run.len() <= 3));
+                    for run in runs {
+                        chosen += run.len();
+                        assert!(
+                            run.clone().all(|block| list.contains(&block) && !copied.contains(&block)),
+                            "step {step}"
+                        );
+                        table.copied(run.clone());
+                        copied.extend(run);
+                    }
+                }
+            }
+            let dirty: Vec<u32> = table.runs().into_iter().flatten().collect();
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            assert_eq!((dirty, table.len()), (expected, list.len()), "step {step}");
+            let (mut at, mut found) = (0, Vec::new());
+            while let Some(run) = table.next_copied(at..u32::MAX) {
+                at = run.end;
+                found.extend(run);
+            }
+            copied.sort_unstable();
+            assert_eq!(found, copied, "step {step}");
+        }
+        assert!(chosen > 1000, "{chosen} blocks were chosen");
+    }
+}
