@@ -41,7 +41,7 @@ fn config() -> CacheConfig {
 }
 
 /// The devices of a manager, which have done what they had taken, under another host.
-fn parted(manager: Box<CacheManager>) -> Vec<Box<dyn Device>> {
+fn parted(manager: CacheManager) -> Vec<Box<dyn Device>> {
     let rest = |mut member: Member| {
         while member.outstanding() > 0 {
             assert!(member.wait_for_completion(Nanos::MAX), "a drive does what it has taken");
@@ -52,12 +52,12 @@ fn parted(manager: Box<CacheManager>) -> Vec<Box<dyn Device>> {
         member.take_answers(&mut Vec::new());
         Box::new(member.for_a_new_host()) as Box<dyn Device>
     };
-    manager.into_members().into_iter().map(rest).collect()
+    Box::new(manager).into_members().into_iter().map(rest).collect()
 }
 
 /// A stack, and what its sectors hold.
 struct Checked {
-    manager: Box<CacheManager>,
+    manager: CacheManager,
     config: CacheConfig,
     model: Vec<u8>,
     tag: u32,
@@ -65,7 +65,7 @@ struct Checked {
 
 impl Checked {
     fn new(devices: Vec<Box<dyn Device>>, config: CacheConfig) -> Checked {
-        let manager = Box::new(CacheManager::new(devices, config).expect("a pair"));
+        let manager = CacheManager::new(devices, config).expect("a pair");
         let model = vec![0; manager.sectors() as usize];
         Checked { manager, config, model, tag: 0 }
     }
@@ -124,11 +124,9 @@ impl Checked {
         if closes {
             self.manager.close();
         }
-        let manager = std::mem::replace(
-            &mut self.manager,
-            Box::new(CacheManager::new(vec![ssc(), drive("disk", &[])], config()).expect("new")),
-        );
-        self.manager = Box::new(CacheManager::new(parted(manager), self.config).expect("the pair"));
+        let other = CacheManager::new(vec![ssc(), drive("disk", &[])], config()).expect("a pair");
+        let devices = parted(std::mem::replace(&mut self.manager, other));
+        self.manager = CacheManager::new(devices, self.config).expect("the pair");
     }
 
     fn read_all(&mut self) {
@@ -235,8 +233,7 @@ fn what_cannot_work_is_refused() {
     let large = refused(vec![ssc(), drive("disk", &["capacity.user=4m"])]).to_string();
     assert!(large.contains("the disk has 4 MiB, and the cache addresses 3 MiB"), "{large}");
     // Two pairs that were started as often differ in their names.
-    let pair =
-        |name: &str| parted(Box::new(CacheManager::new(vec![ssc(), drive(name, &[])], config()).expect("a pair")));
+    let pair = |name: &str| parted(CacheManager::new(vec![ssc(), drive(name, &[])], config()).expect("a pair"));
     let (mut one, mut other) = (pair("disk"), pair("other"));
     let swapped = refused(vec![one.remove(0), other.remove(1)]).to_string();
     assert!(swapped.contains("expected those of one pair"), "{swapped}");
