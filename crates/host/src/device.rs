@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::critical_path::Path;
-use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
+use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload, Status};
 use ssdlab_disk::Disk;
 use ssdlab_flash::Flash;
 
@@ -39,6 +39,12 @@ impl Traffic {
         let kind = request.op.class();
         self.requests[kind] += 1;
         self.bytes[kind] += request.bytes();
+    }
+
+    /// Counts one that has ended so. One that found nothing has no bytes, as a drive counts it.
+    pub(crate) fn add_ended(&mut self, request: &Request, status: Status) {
+        let sectors = if status == Status::Absent { 0 } else { request.sectors };
+        self.add(&Request { sectors, ..*request });
     }
 
     /// Adds what another device took.

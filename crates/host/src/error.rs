@@ -94,6 +94,33 @@ pub enum LayerError {
         /// How the read ended.
         status: Status,
     },
+    /// A cache has fewer addresses than its disk.
+    #[error(
+        "the disk has {disk}, and the cache addresses {cache}: expected a cache whose addresses go as far as the disk's"
+    )]
+    FewAddresses {
+        /// Capacity of the disk.
+        disk: String,
+        /// Bytes that the cache's addresses cover.
+        cache: String,
+    },
+    /// A cache and a disk do not belong together.
+    #[error(
+        "the cache has the record {cache} and the disk {disk}, expected those of one pair: each is used with the other of its pair, or \
+         both are new"
+    )]
+    OtherPair {
+        /// What the cache's record says.
+        cache: String,
+        /// What the disk's record says.
+        disk: String,
+    },
+    /// A cache without a record holds data.
+    #[error("the cache has no record of a disk, but {blocks} dirty blocks; expected a new drive")]
+    ForeignCache {
+        /// Dirty blocks.
+        blocks: usize,
+    },
     /// None of the devices that are there was in sync.
     #[error("no side that was in sync is there")]
     NoneInSync,

@@ -6,6 +6,7 @@
 
 mod append;
 mod ata;
+mod cache;
 mod caching;
 mod description;
 mod device;
@@ -26,9 +27,11 @@ mod sequentializing;
 mod shrd;
 mod stripe;
 mod through;
+mod write_intent;
 
 pub use append::{Append, AppendConfig, Cleaning};
 pub use ata::{Ata, AtaConfig};
+pub use cache::{CacheConfig, CacheManager};
 pub use description::{Host, KEYS, MemberConfig, Names};
 pub use device::{
     Administration, Again, AnswersBelow, BlockDevice, COPIED_BYTES, CommandList, Device, Identity, LayerMetrics, Loss,

@@ -46,6 +46,7 @@ impl Draw for StackScope {
                 Some(stack) => Some(stack.clone()),
                 // Every tenth: not the same ones in both campaigns.
                 None if seed % 10 == if self.drivers { 7 } else { 0 } => Some(Stack::new(nested(&mut rng))),
+                None if self.drivers && seed % 10 == 4 => Some(Stack::new(cache(&mut rng))),
                 // Every third.
                 None if self.drivers && seed.is_multiple_of(3) => Some(Stack::new(append(&mut rng, seed))),
                 None if self.drivers => Some(Stack::new(shrd(&mut rng, seed))),
@@ -109,6 +110,32 @@ fn nested(rng: &mut Rng) -> String {
     };
     let driver = one_of(rng, &[shrd, shrd, append]);
     format!("[[layer]]\n{}", layer(rng, "layer", 0, Kinds::Arrays, Some(driver)))
+}
+
+/// A cache manager: the drive of its set is the cache, and another one, alone or below layers, the disk.
+fn cache(rng: &mut Rng) -> String {
+    let above = one_of(rng, &[ABOVE[0], ABOVE[0], ABOVE[2], PATH_ABOVE[2]]);
+    let (mode, drop_clean) =
+        (one_of(rng, &["write-back", "write-back", "write-through"]), one_of(rng, &["regions", "regions", "all"]));
+    let mut text = format!(
+        "{above}[[layer]]\nkind = \"cache\"\nmode = \"{mode}\"\ndirty_limit = \"{}%\"\nclean_size = {}\nclean_batch = {}\n\
+         copies = {}\ndrop_clean = \"{drop_clean}\"\nregion = {}\nsequential = {}\n[[layer.below]]\n",
+        one_of(rng, &[0, 20, 20, 60, 100]),
+        one_of(rng, &[4096, 16 << 10, 512 << 10]),
+        one_of(rng, &[4096, 16 << 10, 256 << 10]),
+        one_of(rng, &[1, 2, 4]),
+        512 * one_of(rng, &[8_u64, 32, 1000]),
+        512 * one_of(rng, &[0_u64, 8, 16, 100]),
+    );
+    text.push_str(one_of(
+        rng,
+        &["", "", "", "kind = \"ata\"\ntags = 4\n", "kind = \"scheduler\"\npolicy = \"noop\"\ndepth = 3\n"],
+    ));
+    text.push_str("[[layer.below]]\n");
+    if rng.random_bool(0.2) {
+        text.push_str(&layer(rng, "layer.below", 1, Kinds::All, None));
+    }
+    text
 }
 
 /// A host that appends to segments.
