@@ -63,7 +63,7 @@ impl Draw for StackScope {
             };
             let drive = if faulty && self.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
             let kinds = if matches!(seed % 10, 3 | 7) { Kinds::All } else { Kinds::Arrays };
-            let driver: Option<Driver> = (seed % 10 == 5).then_some(disk_or_drive);
+            let driver: Option<Driver> = (seed % 10 == 2).then_some(disk_or_drive);
             let any = |rng: &mut Rng| Stack::new(format!("[[layer]]\n{}", layer(rng, "layer", 0, kinds, driver)));
             let subject = drawn.unwrap_or_else(|| any(&mut rng));
             let sectors = subject.host.sectors(&drive).map_err(|why| Some(why.to_string()))?;
@@ -132,10 +132,17 @@ fn cache(rng: &mut Rng) -> String {
         &["", "", "", "kind = \"ata\"\ntags = 4\n", "kind = \"scheduler\"\npolicy = \"noop\"\ndepth = 3\n"],
     ));
     text.push_str("[[layer.below]]\n");
-    if rng.random_bool(0.2) {
-        text.push_str(&layer(rng, "layer.below", 1, Kinds::All, None));
-    }
+    text.push_str(&disk_of_a_cache(rng));
     text
+}
+
+/// What a cache caches: the drive of the case, a disk, or layers.
+fn disk_of_a_cache(rng: &mut Rng) -> String {
+    match rng.random_range(0..10) {
+        0..=1 => layer(rng, "layer.below", 1, Kinds::All, None),
+        2..=5 => disk::draw(rng),
+        _ => String::new(),
+    }
 }
 
 /// A host that appends to segments.
@@ -318,9 +325,7 @@ fn flashcache(rng: &mut Rng) -> String {
         "[[layer.below]]\n"
     });
     text.push_str("[[layer.below]]\n");
-    if rng.random_bool(0.3) {
-        text.push_str(&layer(rng, "layer.below", 1, Kinds::All, None));
-    }
+    text.push_str(&disk_of_a_cache(rng));
     text
 }
 
