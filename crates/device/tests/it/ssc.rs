@@ -6,7 +6,7 @@ use rand::RngExt;
 use ssdlab_base::command_sets::cache::{
     BlockBits, CACHE, CLEAN, EVICT, EXISTS, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
 };
-use ssdlab_base::{Answer, Op, Opcode, Request, rng};
+use ssdlab_base::{Answer, Nanos, Op, Opcode, Request, rng};
 use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Payload, Status};
 use ssdlab_flash::{Cause, Contents, OpKind};
 
@@ -255,8 +255,11 @@ fn writes_in_flight_take_the_room_that_they_will_need() {
             let request = Request { tag, ..if tag % 2 == 0 { of_set } else { plain } };
             drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
         }
-        while drive.outstanding() > 0 && drive.run_to_completion(ssdlab_base::Nanos::MAX) {}
-        let mut ended = std::mem::take(drive.completions());
+        let mut ended = Vec::new();
+        while drive.outstanding() > 0 {
+            assert!(drive.run_to_completion(Nanos::MAX), "{buffer}: {} commands wait for ever", drive.outstanding());
+            ended.append(drive.completions());
+        }
         ended.sort_by_key(|completion| completion.order);
         let (mut taken, mut refused) = (0, 0);
         for completion in &ended {
