@@ -17,7 +17,7 @@ fn described(blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
     described_with("timing = \"none\"", blocks, user_pages, sets)
 }
 
-/// The same, with a line of its chips.
+/// One plane of so many blocks of 128 pages, with a line of its chips; `sets` are keys of sections.
 fn described_with(chips: &str, blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
     let text = format!(
         "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = {blocks}\n\
