@@ -237,7 +237,7 @@ fn a_write_is_refused_that_would_need_more_room_than_there_is() {
     }
 }
 
-/// Writes that wait for their pages at once take room in the order in which they take effect, in the write buffer and without one.
+/// Writes that wait for their pages at once take room in the order in which they came, in the write buffer and without one.
 #[test]
 fn writes_in_flight_take_the_room_that_they_will_need() {
     for buffer in ["none", "lru"] {
@@ -260,7 +260,7 @@ fn writes_in_flight_take_the_room_that_they_will_need() {
             assert!(drive.run_to_completion(Nanos::MAX), "{buffer}: {} commands wait for ever", drive.outstanding());
             ended.append(drive.completions());
         }
-        ended.sort_by_key(|completion| completion.order);
+        ended.sort_by_key(|completion| completion.tag);
         let (mut taken, mut refused) = (0, 0);
         for completion in &ended {
             let blocks = writes[completion.tag as usize].1;
