@@ -6,7 +6,7 @@ use rand::RngExt;
 use ssdlab_base::command_sets::cache::{
     BlockBits, CACHE, CLEAN, EVICT, EXISTS, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
 };
-use ssdlab_base::{Answer, Op, Opcode, Request, rng};
+use ssdlab_base::{Answer, Nanos, Op, Opcode, Request, rng};
 use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Payload, Status};
 use ssdlab_flash::{Cause, Contents, OpKind};
 
@@ -17,7 +17,7 @@ fn described(blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
     described_with("timing = \"none\"", blocks, user_pages, sets)
 }
 
-/// The same, with a line of its chips.
+/// One plane of so many blocks of 128 pages, with a line of its chips; `sets` are keys of sections.
 fn described_with(chips: &str, blocks: u32, user_pages: u64, sets: &[&str]) -> Description {
     let text = format!(
         "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = {blocks}\n\
@@ -237,7 +237,7 @@ fn a_write_is_refused_that_would_need_more_room_than_there_is() {
     }
 }
 
-/// Writes that wait for their pages at once take room in the order in which they take effect, in the write buffer and without one.
+/// Writes that wait for their pages at once take room in the order in which they came, in the write buffer and without one.
 #[test]
 fn writes_in_flight_take_the_room_that_they_will_need() {
     for buffer in ["none", "lru"] {
@@ -255,9 +255,12 @@ fn writes_in_flight_take_the_room_that_they_will_need() {
             let request = Request { tag, ..if tag % 2 == 0 { of_set } else { plain } };
             drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
         }
-        while drive.outstanding() > 0 && drive.run_to_completion(ssdlab_base::Nanos::MAX) {}
-        let mut ended = std::mem::take(drive.completions());
-        ended.sort_by_key(|completion| completion.order);
+        let mut ended = Vec::new();
+        while drive.outstanding() > 0 {
+            assert!(drive.run_to_completion(Nanos::MAX), "{buffer}: {} commands wait for ever", drive.outstanding());
+            ended.append(drive.completions());
+        }
+        ended.sort_by_key(|completion| completion.tag);
         let (mut taken, mut refused) = (0, 0);
         for completion in &ended {
             let blocks = writes[completion.tag as usize].1;

@@ -105,8 +105,20 @@ impl Table {
         in_use.flat_map(move |region| {
             let first = Lpn((region as u32) << self.region_shift);
             let end = Lpn(first.0.saturating_add(size));
-            Lpn::each(first.max(lpns.start)..end.min(lpns.end)).filter(|lpn| self.slot(*lpn).is_some())
+            self.known_of_region(first.max(lpns.start)..end.min(lpns.end))
         })
+    }
+
+    /// Addresses of a part of a region that have a slot, in order, whichever way is shorter to find them.
+    fn known_of_region(&self, lpns: Range<Lpn>) -> impl Iterator<Item = Lpn> {
+        let is_short = ((lpns.end - lpns.start) as usize) < self.slots.len();
+        let mut sorted: Vec<Lpn> = Vec::new();
+        if !is_short {
+            sorted.extend(self.all().map(|slot| slot.lpn).filter(|lpn| lpns.contains(lpn)));
+            sorted.sort_unstable();
+        }
+        let walked = if is_short { lpns } else { lpns.end..lpns.end };
+        Lpn::each(walked).filter(|lpn| self.slot(*lpn).is_some()).chain(sorted)
     }
 
     /// Nothing is mapped.
