@@ -39,6 +39,10 @@ FITTING = {
     "flashcache.fallow_delay": lambda r, unit, capacity: r.choice(("0ms", "2ms", "900s")),
     "flashcache.skip_sequential": lambda r, unit, capacity: r.choice((0, 8192, 65_536)),
     "shrd.range": lambda r, unit, capacity: max(r.choice((1, 2, 4)) * unit, 4096),
+    "cache.region": lambda r, unit, capacity: r.choice((16, 64, 1024)) * 512,
+    "cache.clean_size": lambda r, unit, capacity: r.choice((4096, 65_536, 524_288)),
+    "cache.clean_batch": lambda r, unit, capacity: r.choice((4096, 65_536, 4 << 20)),
+    "cache.sequential": lambda r, unit, capacity: r.choice((0, 4096, 65_536)),
     "append.free_segments": lambda r, unit, capacity: r.choice((2, 2, 3, 4)),
     "append.over_provisioning": lambda r, unit, capacity: f"{r.choice((1, 7, 28, 100))}%",
     "shrd.list_commands": lambda r, unit, capacity: r.choice((0, 1, 1000)),
@@ -57,7 +61,8 @@ def draw(tables, seed, commands, unit, capacity, others=()):
     bottoms = [layer for layer in tables.layers if commands in layer.needs]
     r = Stream(seed, "host")
     if bottoms and r.chance(0.25):
-        return layer(tables, seed, "0", r.choice(bottoms), [{"drive": None}], unit, capacity)
+        kind = r.choice(bottoms)
+        return layer(tables, seed, "0", kind, [{"drive": None}] * kind.least, unit, capacity)
     for attempt in range(20):
         tree = grow(tables, Stream(seed, "tree", attempt), seed, "0", 0, bottoms, unit, capacity, others)
         if "keys" in tree and drives(tree) <= DRIVES:

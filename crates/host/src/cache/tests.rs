@@ -144,18 +144,18 @@ impl Checked {
 #[test]
 fn contents_are_those_of_a_plain_array() {
     for (seed, mode, limit, drop_clean, buffer) in [
-        (1, Mode::WriteBack, 20, DropClean::Regions, "none"),
-        (2, Mode::WriteBack, 0, DropClean::All, "fifo"),
-        (3, Mode::WriteBack, 100, DropClean::None, "fifo"),
-        (4, Mode::WriteThrough, 20, DropClean::Regions, "none"),
-        (5, Mode::WriteThrough, 20, DropClean::All, "fifo"),
+        (1, Mode::WriteBack, 20, DropClean::Regions, false),
+        (2, Mode::WriteBack, 0, DropClean::All, true),
+        (3, Mode::WriteBack, 100, DropClean::None, true),
+        (4, Mode::WriteThrough, 20, DropClean::Regions, false),
+        (5, Mode::WriteThrough, 20, DropClean::All, true),
     ] {
         let mut rng = rng(seed, "cache manager");
-        let buffer = format!("buffer.policy={buffer}");
+        let buffer = if buffer { &["buffer.policy=fifo", "buffer.size=64k"][..] } else { &[] };
         // Half of the disk has room.
-        let cache = drive("cache", &["ftl.design=ssc", &buffer, "capacity.user=2m", "ftl.addresses=4m"]);
+        let cache = drive("cache", &[buffer, &["ftl.design=ssc", "capacity.user=2m", "ftl.addresses=4m"]].concat());
         let config = CacheConfig { mode, dirty_limit: limit, drop_clean, ..config() };
-        let mut stack = Checked::new(vec![cache, drive("disk", &[&buffer, "capacity.user=4m"])], config);
+        let mut stack = Checked::new(vec![cache, drive("disk", &[buffer, &["capacity.user=4m"]].concat())], config);
         for number in 0..3000 {
             let request = stack.random(&mut rng);
             stack.ask(request);
