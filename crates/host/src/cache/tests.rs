@@ -195,7 +195,7 @@ fn reads_of_the_disk_are_misses_to_the_last_one() {
         let disk = stack.manager.io.array.device(DISK).taken();
         assert_eq!(disk.bytes[0], misses.iter().sum::<u64>() * 4096, "{mode:?}");
         assert_eq!(disk.requests[0], stack.figure("disk_reads"));
-        let cache = stack.manager.io.array.device(SSC).parts()[0].drive.counters();
+        let cache = stack.manager.io.array.device(SSC).drives()[0].device.counters();
         assert!(cache.commands[0] > 0 && misses[0] > 100);
         let filled = stack.figure("fills") + stack.figure("fills_refused") + stack.figure("fills_overtaken");
         assert_eq!(filled, misses.iter().sum::<u64>());

@@ -27,7 +27,7 @@ fn host(keys: &str) -> Host {
 
 fn member(name: &str, set: &[&str], contents: Contents) -> Member {
     let mut member = Member::new(name, &drive(name, "4m", set), Options { seed: 1, contents }).expect("a drive");
-    member.parts_mut()[0].drive.expect_faults();
+    member.drives_mut()[0].device.expect_faults();
     member
 }
 
@@ -398,15 +398,15 @@ fn a_device_that_loses_its_buffer_takes_clean_blocks_with_it() {
 fn a_clean_block_that_cannot_be_read_comes_from_the_disk_and_a_dirty_one_does_not() {
     let mut device = layer("");
     read(&mut *device, 80, 8);
-    device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+    device.drives_mut()[0].device.fail_next(FaultKind::Read, None);
     assert_eq!(read(&mut *device, 80, 8), [0; 8]);
     assert_eq!(figures(&*device, ["cache_errors", "disk_reads", "cached"]), [1, 2, 0]);
     write(&mut *device, 16, 8, 1);
-    device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+    device.drives_mut()[0].device.fail_next(FaultKind::Read, None);
     let (status, _) = one(&mut *device, Request::new(Op::Read, 16, 8), 0);
     assert_eq!(status, Status::UncorrectableRead);
     // A part of one that cannot be cleaned is written where it is.
-    device.parts_mut()[0].drive.fail_next(FaultKind::Read, None);
+    device.drives_mut()[0].device.fail_next(FaultKind::Read, None);
     write(&mut *device, 18, 2, 2);
     assert_eq!(figures(&*device, ["cleaned_invalidation", "dirty", "disk_writes"]), [1, 1, 0]);
 }
