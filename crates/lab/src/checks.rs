@@ -117,7 +117,9 @@ pub(crate) fn invariants(
 
 /// The topmost layer takes what the workload sent, and what each layer sent the devices below it took.
 fn handed_down(recorder: &Recorder, counters: &Counters, layers: &[LayerMetrics]) -> Check {
-    let workload = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
+    // What found nothing has no bytes.
+    let bytes = std::array::from_fn(|kind| recorder.completed_bytes[kind] - recorder.absent_bytes[kind]);
+    let workload = Traffic { requests: recorder.completed, bytes };
     let mut passed = recorder.sent_bytes == recorder.completed_bytes;
     passed &= layers.first().is_none_or(|layer| layer.taken == workload);
     let mut detail = format!("reads, writes, trims, flushes of the workload: {:?}", workload.requests);

@@ -3,7 +3,9 @@
 use rand::RngExt;
 use ssdlab_base::command_sets::cache::{CACHE, IDLE, STANDBY};
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{Allocation, DriveConfig, Owners, PlacementConfig, design_with, draw_design, set_owners};
+use ssdlab_device::{
+    Allocation, DriveConfig, Owners, PlacementConfig, design_with, draw_design, set_addresses, set_owners,
+};
 use toml::Value;
 
 use super::script::CHANGES;
@@ -62,7 +64,7 @@ fn draw_drive(rng: &mut Rng) -> Option<DriveConfig> {
         let more = if rng.random_bool(0.5) { rng.random_range(1..9) } else { rng.random_range(1..400) };
         config.user_bytes = room * unit;
         config.placement = PlacementConfig::default();
-        config.ftl.own.set("addresses", (room + more) * unit);
+        set_addresses(&mut config, (room + more) * unit);
     }
     describable(&config)
 }

@@ -19,7 +19,7 @@ use ssdlab_base::command_sets::cache::{
     BlockBits, CACHE, CLEAN, EVICT, EXISTS, IDLE, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
 };
 use ssdlab_base::{Op, Opcode, Request};
-use ssdlab_device::{DriveConfig, DriveError, Status, sector_stamp};
+use ssdlab_device::{DriveConfig, DriveError, Status, drops_clean, sector_stamp};
 
 use crate::cut::Stop;
 use crate::serial_host::{Back, SerialDrive};
@@ -103,7 +103,7 @@ impl CacheHost {
             blocks: (serial.power.get().user_sectors() / per_unit) as u32,
             serial,
             room: config.user_units() as usize,
-            drops_clean: !config.ftl.own.is_off("silent_eviction"),
+            drops_clean: drops_clean(config),
             known: BTreeMap::new(),
             next_stamp: 0,
         })
