@@ -31,7 +31,18 @@ FITTING = {
     ),
     "restoring.log": lambda r, unit, capacity: max(r.choice((4, 4, 8, 16, 32)) * unit, 1024),
     "restoring.range": lambda r, unit, capacity: max(r.choice((1, 1, 2)) * unit, 512),
+    "flashcache.size": lambda r, unit, capacity: 4096 * r.choice((4, 8, 16, 48)),
+    "flashcache.set": lambda r, unit, capacity: r.choice((1, 2, 4)),
+    "flashcache.metadata_block": lambda r, unit, capacity: r.choice((512, 1024, 4096)),
+    "flashcache.clean_writes_set": lambda r, unit, capacity: r.choice((1, 2, 8)),
+    "flashcache.clean_writes_total": lambda r, unit, capacity: r.choice((1, 4, 16)),
+    "flashcache.fallow_delay": lambda r, unit, capacity: r.choice(("0ms", "2ms", "900s")),
+    "flashcache.skip_sequential": lambda r, unit, capacity: r.choice((0, 8192, 65_536)),
     "shrd.range": lambda r, unit, capacity: max(r.choice((1, 2, 4)) * unit, 4096),
+    "cache.region": lambda r, unit, capacity: r.choice((16, 64, 1024)) * 512,
+    "cache.clean_size": lambda r, unit, capacity: r.choice((4096, 65_536, 524_288)),
+    "cache.clean_batch": lambda r, unit, capacity: r.choice((4096, 65_536, 4 << 20)),
+    "cache.sequential": lambda r, unit, capacity: r.choice((0, 4096, 65_536)),
     "append.free_segments": lambda r, unit, capacity: r.choice((2, 2, 3, 4)),
     "append.over_provisioning": lambda r, unit, capacity: f"{r.choice((1, 7, 28, 100))}%",
     "shrd.list_commands": lambda r, unit, capacity: r.choice((0, 1, 1000)),
@@ -40,7 +51,9 @@ FITTING = {
 ORDERED = ("segments", "requests", "unplug_requests", "unplug_time")
 OF_DEADLINE = ("read_expire", "write_expire", "fifo_batch", "writes_starved")
 # Defaults that do not fit a small drive.
-LARGE_DEFAULTS = ("restoring.log", "stripe.chunk")
+LARGE_DEFAULTS = ("restoring.log", "stripe.chunk", "flashcache.size", "flashcache.set")
+# A layer whose first device is a drive: layers do not keep what stamps of its metadata mean.
+KEEPS_MEANING = "flashcache"
 
 
 def draw(tables, seed, commands, unit, capacity, others=()):
@@ -48,7 +61,8 @@ def draw(tables, seed, commands, unit, capacity, others=()):
     bottoms = [layer for layer in tables.layers if commands in layer.needs]
     r = Stream(seed, "host")
     if bottoms and r.chance(0.25):
-        return layer(tables, seed, "0", r.choice(bottoms), [{"drive": None}], unit, capacity)
+        kind = r.choice(bottoms)
+        return layer(tables, seed, "0", kind, [{"drive": None}] * kind.least, unit, capacity)
     for attempt in range(20):
         tree = grow(tables, Stream(seed, "tree", attempt), seed, "0", 0, bottoms, unit, capacity, others)
         if "keys" in tree and drives(tree) <= DRIVES:
@@ -71,7 +85,7 @@ def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):
         if others and r.chance(0.4):
             return {"drive": r.choice(others)} | ({"set": [r.choice(OVERRIDES)]} if r.chance(0.4) else {})
         return {"drive": None}
-    kind = r.choice(plain(tables))
+    kind = r.choice([kind for kind in plain(tables) if not bottoms or kind.kind != KEEPS_MEANING])
     if not bottoms and not others and r.chance(0.2):
         return layer(tables, seed, place, kind, None, unit, capacity)
     most = min(kind.most, 3 if r.chance(0.95) else DRIVES)
@@ -79,6 +93,8 @@ def grow(tables, r, seed, place, depth, bottoms, unit, capacity, others):
         grow(tables, r, seed, f"{place}.{number}", depth + 1, bottoms, unit, capacity, others)
         for number in range(r.randint(kind.least, max(most, kind.least)))
     ]
+    if kind.kind == KEEPS_MEANING:
+        below[0] = {"drive": None}
     return layer(tables, seed, place, kind, below, unit, capacity)
 
 

@@ -248,9 +248,11 @@ class System:
         return words
 
     def forgets(self):
-        """Whether a crash of the host loses flushed data, as docs/host.md says of a table in RAM."""
+        """Whether a crash of the host or a cut loses flushed data, as docs/host.md says of a table in RAM and of refused flushes."""
         nodes = hosts.nodes(self.tree) if self.tree else ()
-        return any(node.get("keys", {}).get("table") == "ram" for node in nodes)
+        return any(
+            node.get("keys", {}).get("table") == "ram" or node.get("keys", {}).get("flushes") == "refused" for node in nodes
+        )
 
     # What was accepted.
 

@@ -515,7 +515,7 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) stacks: bool,
 
-    /// Draw layers that need drives of their own kind: `shrd` and `append`
+    /// Draw layers that need drives of their own kind: `shrd`, `append` and `cache`
     #[arg(long, conflicts_with_all = ["host", "stacks", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) drivers: bool,
 

@@ -30,9 +30,27 @@ impl DriveConfig {
         (self.user_bytes / u64::from(self.ftl.mapping_unit)) as u32
     }
 
-    /// Mapping units of the user's capacity, and those that the design keeps behind them.
+    /// Bytes of the addresses that the drive maps: the user's capacity, and of a cache the capacity of its disk.
+    pub fn logical_bytes(&self) -> u64 {
+        if self.below_layers {
+            return self.user_bytes;
+        }
+        self.make().map_or(self.user_bytes, |make| (make.logical_bytes)(self))
+    }
+
+    /// Mapping units of the addresses that the drive maps.
+    pub(crate) fn logical_units(&self) -> u32 {
+        (self.logical_bytes() / u64::from(self.ftl.mapping_unit)) as u32
+    }
+
+    /// Whether the drive has more addresses than room for data.
+    pub fn is_sparse(&self) -> bool {
+        self.logical_bytes() > self.user_bytes
+    }
+
+    /// Mapping units of the addresses that the drive maps, and those that the design keeps behind them.
     pub(crate) fn mapped_units(&self) -> u32 {
-        self.user_units() + self.reserved_units()
+        self.logical_units() + self.reserved_units()
     }
 
     /// Superblocks of each group that only relocation may open. One is enough to finish any job; with a threshold of three or
@@ -100,9 +118,9 @@ impl DriveConfig {
         (self.make()?.zones)(self)
     }
 
-    /// Bytes that the host addresses: the user capacity, and of zones also what is between their capacity and their size.
+    /// Bytes that the host addresses: those that the drive maps, and of zones also what is between their capacity and their size.
     pub fn address_bytes(&self) -> u64 {
-        self.zones().map_or(self.user_bytes, |zones| zones.sectors() * SECTOR_BYTES)
+        self.zones().map_or_else(|| self.logical_bytes(), |zones| zones.sectors() * SECTOR_BYTES)
     }
 
     /// Refuses a drive that takes no block I/O but appends to segments.

@@ -154,11 +154,37 @@ pub enum Bug {
     UnlistedPagesTaken,
     /// Recovery takes the oldest list of an open block.
     OlderListTaken,
+    /// Probing in the map of a cache ends at a slot that was emptied.
+    HoleInMap,
+    /// A block is looked up in the map of a cache, and another one that is in its place is taken for it.
+    CollisionTaken,
+    /// Collection drops a dirty block of a cache.
+    DirtyDropped,
+    /// The owner of a unit that is written clean has no mark.
+    MarkMissing,
+    /// The owner of a dirty unit has the mark of the clean one that it supersedes.
+    MarkKept,
+    /// The owner of a clean unit loses its mark when it is moved.
+    MovedWithoutMark,
+    /// The log has no note on a block that was evicted.
+    EvictionNotNoted,
+    /// The copy of an evicted block is erased before the note on it is on flash.
+    EvictedCopyErased,
+    /// The note on a block that was cleaned does not say which copy is clean.
+    CleanedCopyUnnamed,
+    /// The note on an evicted block holds for the write that follows, too.
+    NoteOutlivesEviction,
+    /// Recovery believes the oldest of several notes on a block.
+    OlderNoteWins,
+    /// Recovery takes the copy of a cached block that it finds last.
+    OlderCopyFound,
+    /// A write takes the room of a block whose eviction a power cut may undo.
+    ReturningForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 74] = [
+    pub const ALL: [Bug; 87] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -233,6 +259,19 @@ impl Bug {
         Bug::RevivalBeforeList,
         Bug::UnlistedPagesTaken,
         Bug::OlderListTaken,
+        Bug::HoleInMap,
+        Bug::CollisionTaken,
+        Bug::DirtyDropped,
+        Bug::MarkMissing,
+        Bug::MarkKept,
+        Bug::MovedWithoutMark,
+        Bug::EvictionNotNoted,
+        Bug::EvictedCopyErased,
+        Bug::CleanedCopyUnnamed,
+        Bug::NoteOutlivesEviction,
+        Bug::OlderNoteWins,
+        Bug::OlderCopyFound,
+        Bug::ReturningForgotten,
     ];
 
     /// What is wrong, in a few words.
@@ -314,6 +353,19 @@ impl Bug {
             Bug::RevivalBeforeList => "a record of trims trusts a unit that no list names",
             Bug::UnlistedPagesTaken => "recovery takes pages that no list names",
             Bug::OlderListTaken => "recovery takes the oldest list of an open block",
+            Bug::HoleInMap => "probing in the map of a cache ends at a slot that was emptied",
+            Bug::CollisionTaken => "the map of a cache answers with the block of another address",
+            Bug::DirtyDropped => "collection drops a dirty block of a cache",
+            Bug::MarkMissing => "the owner of a unit that is written clean has no mark",
+            Bug::MarkKept => "the owner of a dirty unit keeps the mark of the clean one before it",
+            Bug::MovedWithoutMark => "a clean unit loses its mark when it is moved",
+            Bug::EvictionNotNoted => "the log has no note on an evicted block",
+            Bug::EvictedCopyErased => "the copy of an evicted block is erased before its note is on flash",
+            Bug::CleanedCopyUnnamed => "the note on a cleaned block does not name its copy",
+            Bug::NoteOutlivesEviction => "the note on an evicted block holds for the next write as well",
+            Bug::OlderNoteWins => "recovery believes the oldest note on a block",
+            Bug::OlderCopyFound => "recovery takes the copy of a cached block that it finds last",
+            Bug::ReturningForgotten => "a write takes room whose release a power cut may undo",
         }
     }
 }

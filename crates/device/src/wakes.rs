@@ -27,6 +27,8 @@ pub(crate) struct Wakes {
     pub(crate) log_has_space: bool,
     /// A superblock was erased, or pages left the buffer: stalled commands may find space.
     pub(crate) space_freed: bool,
+    /// A command waits until records and lists that free room are on flash.
+    pub(crate) room_waits: bool,
     /// A group in which paced collection allowed the host nothing allows something now.
     pub(crate) pace_released: bool,
 }
@@ -48,6 +50,13 @@ impl Wakes {
     #[inline]
     pub(crate) fn is_for_space(&self) -> bool {
         self.space_freed || self.pace_released
+    }
+
+    /// Records or lists are on flash: a command that waits for the room that they free may find it.
+    pub(crate) const fn room_may_be_free(&mut self) {
+        if self.room_waits {
+            (self.room_waits, self.space_freed) = (false, true);
+        }
     }
 
     /// Whether stalled commands may find space, asked once: it is forgotten.

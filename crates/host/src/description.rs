@@ -261,7 +261,7 @@ impl Host {
         if self.is_transparent() { String::new() } else { self.root.places(&mut 0) }
     }
 
-    /// The command sets that a layer needs: the drive below it has one of them. None where layers send block I/O alone.
+    /// The command sets that a layer needs: a drive below it has one of them. None where layers send block I/O alone.
     pub fn commands(&self) -> &'static [&'static CommandSet] {
         let mut nodes = vec![&self.root];
         while let Some(node) = nodes.pop() {
@@ -365,21 +365,24 @@ impl Node {
                 let segment =
                     config.segment_units().map(|units| u64::from(units) * u64::from(unit_bytes) / SECTOR_BYTES);
                 let most_active = config.zones().map_or(0, |zones| zones.max_active);
-                Ok(Below { sectors: config.user_bytes / SECTOR_BYTES, unit_bytes, segment, most_active })
+                Ok(Below { sectors: config.logical_bytes() / SECTOR_BYTES, unit_bytes, segment, most_active })
             }
             Node::Disk(config) => {
                 let unit_bytes = SECTOR_BYTES as u32;
                 Ok(Below { sectors: config.sectors, unit_bytes, segment: None, most_active: 0 })
             }
             Node::Layer(layer) => {
-                let sets = layer.config.commands();
-                if !sets.is_empty() {
-                    layer.below.iter().try_for_each(|node| node.knows_one_of(sets, layer, named))?;
-                }
-                let below = layer.below.iter().map(|node| node.capacity(named)).collect::<Result<Vec<_>, _>>()?;
                 let hands_on = layer.kind.hands_on;
-                if sets.is_empty() && !hands_on && below.iter().any(|below| below.segment.is_some()) {
-                    return Err(layer.takes_no_block_io());
+                let mut below = Vec::with_capacity(layer.below.len());
+                for (place, node) in layer.below.iter().enumerate() {
+                    let sets = layer.config.commands_of(place);
+                    if !sets.is_empty() {
+                        node.knows_one_of(sets, layer, named)?;
+                    }
+                    below.push(node.capacity(named)?);
+                    if sets.is_empty() && !hands_on && below[place].segment.is_some() {
+                        return Err(layer.takes_no_block_io());
+                    }
                 }
                 let unit_bytes = below.iter().map(|below| below.unit_bytes).max().unwrap_or(SECTOR_BYTES as u32);
                 let sectors = layer.config.sectors(&below).map_err(|source| layer.error(source))?;
@@ -656,7 +659,7 @@ mod tests {
             ("[[layer]]\nkind = 3\n", "h.toml:2:8: layer[0].kind: found 3, expected scheduler"),
             (
                 "[[layer]]\ndepth = 3\n",
-                "layer[0].kind: missing, expected scheduler, page-cache, ata, stripe, mirror, shrd, restoring or append",
+                "layer[0].kind: missing, expected scheduler, page-cache, ata, stripe, mirror, shrd, restoring, append, cache or flashcache",
             ),
             ("[[layer]]\ndepths = 3\n", "h.toml:2:1: layer[0].depths: found an unknown key, expected one of kind"),
             (

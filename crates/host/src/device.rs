@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
 use ssdlab_base::{Answer, CommandSet, Event, Nanos, Request, SECTOR_BYTES};
 use ssdlab_device::critical_path::Path;
-use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload};
+use ssdlab_device::{Check, Completion, Counters, Data, Drive, Options, Payload, Status};
 use ssdlab_disk::Disk;
 use ssdlab_flash::Flash;
 
@@ -39,6 +39,12 @@ impl Traffic {
         let kind = request.op.class();
         self.requests[kind] += 1;
         self.bytes[kind] += request.bytes();
+    }
+
+    /// Counts one that has ended so. One that found nothing has no bytes, as a drive counts it.
+    pub(crate) fn add_ended(&mut self, request: &Request, status: Status) {
+        let sectors = if status == Status::Absent { 0 } else { request.sectors };
+        self.add(&Request { sectors, ..*request });
     }
 
     /// Adds what another device took.
@@ -391,6 +397,12 @@ pub trait Administration {
     /// The disks at the bottom, from left to right, to change.
     fn disks_mut(&mut self) -> Vec<Part<&mut Disk>> {
         Vec::new()
+    }
+
+    /// What the stack calls its drives, and then its disks.
+    fn member_names(&self) -> Vec<String> {
+        let disks = self.disks().into_iter().map(|part| part.name);
+        self.drives().into_iter().map(|part| part.name).chain(disks).collect()
     }
 
     /// Drives and disks at the bottom.

@@ -94,6 +94,33 @@ pub enum LayerError {
         /// How the read ended.
         status: Status,
     },
+    /// A cache has fewer addresses than its disk.
+    #[error(
+        "the disk has {disk}, and the cache addresses {cache}: expected a cache whose addresses go as far as the disk's"
+    )]
+    FewAddresses {
+        /// Capacity of the disk.
+        disk: String,
+        /// Bytes that the cache's addresses cover.
+        cache: String,
+    },
+    /// A cache and a disk do not belong together.
+    #[error(
+        "the cache has the record {cache} and the disk {disk}, expected those of one pair: each is used with the other of its pair, or \
+         both are new"
+    )]
+    OtherPair {
+        /// What the cache's record says.
+        cache: String,
+        /// What the disk's record says.
+        disk: String,
+    },
+    /// A cache without a record holds data.
+    #[error("the cache has no record of a disk, but {blocks} dirty blocks; expected a new drive")]
+    ForeignCache {
+        /// Dirty blocks.
+        blocks: usize,
+    },
     /// None of the devices that are there was in sync.
     #[error("no side that was in sync is there")]
     NoneInSync,
@@ -148,6 +175,42 @@ pub enum LayerError {
         layer: &'static str,
         /// Segments that hold data.
         segments: usize,
+    },
+    /// A cache of a disk has no room for a set, or its disk none for a block.
+    #[error("{what}: found {found}, expected at least {least}")]
+    SmallCache {
+        /// What is too small.
+        what: &'static str,
+        /// Its size, with its unit.
+        found: String,
+        /// The least size, with its unit, and what for.
+        least: String,
+    },
+    /// The devices hold another cache than the one that is described.
+    #[error("{what}: found {found}, expected {expected}")]
+    OtherCache {
+        /// What differs.
+        what: &'static str,
+        /// What the devices say.
+        found: String,
+        /// What the description, or the other device, says.
+        expected: String,
+    },
+    /// The metadata of a cache contradicts itself.
+    #[error(
+        "the cache's metadata in sector {sector} is damaged: found {what}; blocks of the disk may be in the cache alone"
+    )]
+    DamagedCache {
+        /// The sector of the cache drive.
+        sector: u64,
+        /// What was found.
+        what: String,
+    },
+    /// A device keeps stamps of contents, and not what stamps of metadata mean.
+    #[error("the first device below the layer {layer} keeps no metadata in a run without contents: expected a drive")]
+    NoMeaning {
+        /// The layer's name in descriptions.
+        layer: &'static str,
     },
     /// A device does not complete a command.
     #[error("device {device} never answers")]

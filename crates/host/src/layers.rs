@@ -6,7 +6,9 @@ use std::sync::Arc;
 use ssdlab_base::{CommandSet, Nanos};
 use ssdlab_device::description::{DescriptionError, Key, Kind, Section, Setting};
 
-use crate::{Device, LayerError, append, ata, mirror, page_cache, restoring, scheduler, shrd, stripe};
+use crate::{
+    Device, LayerError, append, ata, cache, flashcache, mirror, page_cache, restoring, scheduler, shrd, stripe,
+};
 
 /// Every layer.
 pub const LAYERS: &[LayerKind] = &[
@@ -18,6 +20,8 @@ pub const LAYERS: &[LayerKind] = &[
     shrd::LAYER,
     restoring::LAYER,
     append::LAYER,
+    cache::LAYER,
+    flashcache::LAYER,
 ];
 
 /// What the registry knows of a layer.
@@ -77,9 +81,15 @@ pub trait LayerConfig: Debug + Send + Sync {
         String::new()
     }
 
-    /// The command sets that the layer can use: each drive below has one of them. None if the layer sends block I/O, or what it is sent.
+    /// The command sets that the layer can use: a drive below has one of them. None if the layer sends block I/O, or what it is sent.
     fn commands(&self) -> &'static [&'static CommandSet] {
         &[]
+    }
+
+    /// The command sets that the layer can use of the device at this place below it; by default those of every device.
+    fn commands_of(&self, place: usize) -> &'static [&'static CommandSet] {
+        let _ = place;
+        self.commands()
     }
 
     /// The key that says how much memory of the host it takes, and how much a run of it takes at most, in bytes; `None` if it takes

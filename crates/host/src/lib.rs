@@ -6,10 +6,13 @@
 
 mod append;
 mod ata;
+mod cache;
+mod caching;
 mod description;
 mod device;
 mod disk;
 mod error;
+mod flashcache;
 mod layer;
 mod layers;
 mod member;
@@ -24,15 +27,18 @@ mod sequentializing;
 mod shrd;
 mod stripe;
 mod through;
+mod write_intent;
 
 pub use append::{Append, AppendConfig, Cleaning};
 pub use ata::{Ata, AtaConfig};
+pub use cache::{CacheConfig, CacheManager};
 pub use description::{Host, KEYS, MemberConfig, Names};
 pub use device::{
     Administration, Again, AnswersBelow, BlockDevice, COPIED_BYTES, CommandList, Device, Identity, LayerMetrics, Loss,
     Part, Power, Traffic, seed_of,
 };
 pub use error::{HostError, LayerError, StackError, UnknownDrive};
+pub use flashcache::{FlashCache, FlashCacheConfig};
 pub use layer::standing;
 pub use layers::{Below, LAYERS, LayerConfig, LayerKind};
 pub use member::Member;

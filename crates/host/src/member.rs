@@ -31,6 +31,7 @@ pub struct Member {
 }
 
 /// What stores the data.
+#[allow(clippy::large_enum_variant, reason = "nearly all members are drives, and a box would cost each command a step")]
 enum Bottom {
     Drive(Powered),
     Disk(Box<Disk>),
@@ -116,8 +117,10 @@ impl Member {
         Box::new(Member::of(&name, drive, options))
     }
 
-    /// The drive or disk under layers that begin anew: nothing is in it, and they count commands from 0.
+    /// The drive or disk under layers that begin anew: nothing is in it, they count commands from 0, and answers of commands that were
+    /// sent before are dropped.
     pub(crate) fn for_a_new_host(mut self) -> Member {
+        self.take_answers(&mut Vec::new());
         below!(mut self, device => device.reset_order());
         self
     }

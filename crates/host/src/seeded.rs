@@ -88,11 +88,49 @@ pub enum LayerBug {
     PartOfUnreadBlock,
     /// The error handler answers commands that were in flight with a failed one, and does not send them again.
     OthersNotRepeated,
+    /// FlashCache answers a write before the metadata says that its blocks are dirty.
+    AnswerBeforeMetadata,
+    /// FlashCache leaves metadata in the buffer of the cache.
+    MetadataUnforced,
+    /// FlashCache writes metadata of data that is in the buffer of the cache.
+    DataUnforced,
+    /// FlashCache counts blocks as clean that are in the buffer of the disk.
+    CleanUnforced,
+    /// FlashCache gives slots to other blocks while the metadata says that they are dirty.
+    CleanNotWritten,
+    /// FlashCache sends a part of a block past a dirty block.
+    PastDirtyBlock,
+    /// FlashCache keeps a clean block that is written past it.
+    OldBlockKept,
+    /// FlashCache keeps what a command brought that began before a device lost what it had buffered.
+    FillAfterLoss,
+    /// FlashCache flushes the cache and not the disk.
+    FlushOfCacheAlone,
+    /// A cache manager fills a block from the disk after a write to it.
+    FillOverWrite,
+    /// A cache manager calls blocks clean before the disk has flushed them.
+    CleanBeforeFlush,
+    /// A cache manager writes the disk and leaves the older copy in the cache.
+    OlderCopyKept,
+    /// A cache manager evicts a dirty block when the disk has taken a write over it, and has not flushed it.
+    EvictBeforeDisk,
+    /// A cache manager drops no clean block after a crash.
+    CleanKeptAfterCrash,
+    /// A cache manager calls a block clean that was changed since it was copied.
+    CopyCleansNewer,
+    /// A cache manager keeps its table of dirty blocks when the cache has lost its power.
+    DirtyTableKept,
+    /// A cache manager does not flush the disk after writes of it.
+    DiskNotFlushed,
+    /// A cache manager's write of the disk does not wait for the bits of its regions.
+    DiskBeforeBit,
+    /// A cache manager writes a part of a dirty block on the disk, and evicts the block.
+    PartOverDirty,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 41] = [
+    pub const ALL: [LayerBug; 60] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -134,6 +172,25 @@ impl LayerBug {
         LayerBug::CleanKeptAfterLoss,
         LayerBug::PartOfUnreadBlock,
         LayerBug::OthersNotRepeated,
+        LayerBug::AnswerBeforeMetadata,
+        LayerBug::MetadataUnforced,
+        LayerBug::DataUnforced,
+        LayerBug::CleanUnforced,
+        LayerBug::CleanNotWritten,
+        LayerBug::PastDirtyBlock,
+        LayerBug::OldBlockKept,
+        LayerBug::FillAfterLoss,
+        LayerBug::FlushOfCacheAlone,
+        LayerBug::FillOverWrite,
+        LayerBug::CleanBeforeFlush,
+        LayerBug::OlderCopyKept,
+        LayerBug::EvictBeforeDisk,
+        LayerBug::CleanKeptAfterCrash,
+        LayerBug::CopyCleansNewer,
+        LayerBug::DirtyTableKept,
+        LayerBug::DiskNotFlushed,
+        LayerBug::DiskBeforeBit,
+        LayerBug::PartOverDirty,
     ];
 
     /// What goes wrong, in one line of the table of docs/torture.md.
@@ -189,6 +246,31 @@ impl LayerBug {
             LayerBug::OthersNotRepeated => {
                 "`ata` answers commands in flight with a failed one, and does not send them again"
             }
+            LayerBug::AnswerBeforeMetadata => {
+                "`flashcache` answers a write before the metadata says that its blocks are dirty"
+            }
+            LayerBug::MetadataUnforced => "`flashcache` leaves metadata in the buffer of the cache",
+            LayerBug::DataUnforced => "`flashcache` writes metadata of data that is in the buffer of the cache",
+            LayerBug::CleanUnforced => "`flashcache` counts blocks as clean that are in the buffer of the disk",
+            LayerBug::CleanNotWritten => "`flashcache` does not write that blocks are clean",
+            LayerBug::PastDirtyBlock => "`flashcache` sends a part of a block past a dirty block",
+            LayerBug::OldBlockKept => "`flashcache` keeps a clean block that is written past it",
+            LayerBug::FillAfterLoss => {
+                "`flashcache` keeps what a command brought that began before a device lost its buffer"
+            }
+            LayerBug::FlushOfCacheAlone => "`flashcache` flushes the cache and not the disk",
+            LayerBug::FillOverWrite => "`cache` fills a block from the disk after a write to it",
+            LayerBug::CleanBeforeFlush => "`cache` calls blocks clean before the disk has flushed them",
+            LayerBug::OlderCopyKept => "`cache` writes the disk and leaves the older copy in the cache",
+            LayerBug::EvictBeforeDisk => {
+                "`cache` evicts a dirty block before the write over it is on the disk's medium"
+            }
+            LayerBug::CleanKeptAfterCrash => "`cache` drops no clean block after a crash",
+            LayerBug::CopyCleansNewer => "`cache` calls a block clean that was changed since it was copied",
+            LayerBug::DirtyTableKept => "`cache` keeps its table of dirty blocks when the cache has lost its power",
+            LayerBug::DiskNotFlushed => "`cache` does not flush the disk after writes of it",
+            LayerBug::DiskBeforeBit => "`cache` writes the disk before the bits of its regions are on flash",
+            LayerBug::PartOverDirty => "`cache` writes a part of a dirty block on the disk, and evicts the block",
         }
     }
 }

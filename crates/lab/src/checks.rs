@@ -12,10 +12,18 @@ fn check(name: &str, passed: bool, detail: String) -> Check {
     Check { name: name.to_string(), passed, detail }
 }
 
+/// Which requests may end with an error.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MayFail {
+    /// Any: the drives have faults.
+    pub(crate) any: bool,
+    /// Trims and writes of zeroes: a disk is below, which takes none.
+    pub(crate) trims: bool,
+}
+
 /// The invariants that the lab itself can see; the drive adds its own. `faulty` says whether any drive below has faults.
 pub(crate) fn invariants(
-    faulty: bool,
-    trims: bool,
+    may_fail: MayFail,
     ended: Ended,
     recorder: &Recorder,
     counters: &Counters,
@@ -65,8 +73,8 @@ pub(crate) fn invariants(
         invariants.push(check("requests_equal_sum_over_jobs", of_jobs == recorder.completed, detail));
     }
 
-    if !faulty {
-        let failed = recorder.failed - if trims { 0 } else { recorder.untrimmed };
+    if !may_fail.any {
+        let failed = recorder.failed - if may_fail.trims { recorder.untrimmed } else { 0 };
         let detail = format!(
             "{failed} of {} ended with an error, and the drive has no faults to blame",
             counted(completed, "request", "requests")
@@ -109,7 +117,9 @@ pub(crate) fn invariants(
 
 /// The topmost layer takes what the workload sent, and what each layer sent the devices below it took.
 fn handed_down(recorder: &Recorder, counters: &Counters, layers: &[LayerMetrics]) -> Check {
-    let workload = Traffic { requests: recorder.completed, bytes: recorder.completed_bytes };
+    // What found nothing has no bytes.
+    let bytes = std::array::from_fn(|kind| recorder.completed_bytes[kind] - recorder.absent_bytes[kind]);
+    let workload = Traffic { requests: recorder.completed, bytes };
     let mut passed = recorder.sent_bytes == recorder.completed_bytes;
     passed &= layers.first().is_none_or(|layer| layer.taken == workload);
     let mut detail = format!("reads, writes, trims, flushes of the workload: {:?}", workload.requests);

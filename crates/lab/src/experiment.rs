@@ -387,7 +387,7 @@ fn run_drive(
     let refused = |source| RunError::Recording { label: dut.label.clone(), source };
     let watch = experiment.recording.map(|recording| Watch::new(config, recording)).transpose().map_err(refused)?;
     let started = Instant::now();
-    let mut verifier = experiment.verify.then(|| Verifier::new(config.address_bytes() / ssdlab_base::SECTOR_BYTES));
+    let mut verifier = experiment.verify.then(|| Verifier::of(config));
     let Some((mut stack, mut aged, struck)) = stack::preconditioned(experiment, dut, verifier.as_mut(), control)?
     else {
         return Ok(None);

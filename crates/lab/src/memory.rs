@@ -64,7 +64,7 @@ impl Memory {
     /// A design that is not known.
     pub fn of(label: &str, config: &DriveConfig, verify: bool) -> Result<Memory, DriveError> {
         let contents = if verify { Contents::Stamps } else { Contents::Nothing };
-        let expected = if verify { Verifier::simulator_bytes(config.address_bytes() / SECTOR_BYTES) } else { 0 };
+        let expected = if verify { Verifier::simulator_bytes(config) } else { 0 };
         let drive = Drive::simulator_bytes(config, contents)?;
         Ok(Memory { label: label.to_string(), drive, expected, parts: Vec::new() })
     }

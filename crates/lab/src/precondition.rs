@@ -272,7 +272,9 @@ impl<'a, 'k, D: BlockDevice + Administration + ?Sized> Preconditioner<'a, 'k, D>
 
     fn fill(&mut self, name: &str) -> Ended {
         self.control.progress.begin(name, Phase::Fill);
-        let sectors = self.drive.sectors();
+        // Of a drive with more addresses than room, as many of the first as it has room for.
+        let room = if self.config.is_sparse() { self.config.user_bytes / SECTOR_BYTES } else { u64::MAX };
+        let sectors = self.drive.sectors().min(room);
         // A drive that was resumed behind its fill is full.
         let mut sector = self.filled.unwrap_or(sectors);
         let mut requests = 0_u64;

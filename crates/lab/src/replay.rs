@@ -181,6 +181,8 @@ pub struct Recorder {
     /// Trims and writes of zeroes that ended as unsupported; some of `failed`.
     pub(crate) untrimmed: u64,
     pub(crate) failed_bytes: [u64; 4],
+    /// Bytes of commands that found nothing; some of `failed_bytes`.
+    pub(crate) absent_bytes: [u64; 4],
     pub(crate) misaligned: u64,
     /// A sum over all requests of what tells one from another, whatever their order and their times.
     pub(crate) digest: u64,
@@ -213,6 +215,7 @@ impl Recorder {
             failed: 0,
             untrimmed: 0,
             failed_bytes: [0; 4],
+            absent_bytes: [0; 4],
             misaligned: 0,
             digest: 0,
             outstanding: 0,
@@ -288,6 +291,9 @@ impl Recorder {
             let is_trim = matches!(completion.op, Op::Trim | Op::WriteZeroes);
             self.untrimmed += u64::from(is_trim && completion.status == Status::Unsupported);
             self.failed_bytes[class] += completion.bytes;
+            if completion.status == Status::Absent {
+                self.absent_bytes[class] += completion.bytes;
+            }
         }
         self.latencies[class].record(latency);
         self.sampler.completed(class, latency);

@@ -9,17 +9,26 @@
 //! the drive says they took effect; so a command that completes early waits here for those before it. A stamp is bound
 //! to its sector's address, so data of another sector or of an older write shows. Commands that end with an error are
 //! not compared: what they left in part may be the old or the new, and either is accepted until it is written again.
+//!
+//! A drive of the set `cache` may drop what is clean: the model is told by the commands of the set what is clean and what was evicted,
+//! and a clean block that was seen to be absent stays so until it is written.
+
+mod expected;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role, ZoneAction};
+use ssdlab_base::command_sets::cache::{BlockBits, CACHE, CLEAN, EVICT, WRITE_CLEAN};
 use ssdlab_base::command_sets::zoned::{Zone, ZoneShape};
-use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request};
-use ssdlab_device::{Completion, Counters, Data, Drive, Payload, Status, sector_stamp};
+use ssdlab_base::{Answer, CommandSet, Event, Nanos, Op, Request, SECTOR_BYTES};
+use ssdlab_device::{Completion, Counters, Data, Drive, DriveConfig, Payload, Status, sector_stamp};
 use ssdlab_flash::HugeArray;
 use ssdlab_host::{Administration, AnswersBelow, BlockDevice, Identity, LayerMetrics, Part, Traffic};
 
+use self::expected::Expected;
 use crate::result::Check;
 
 /// The check's stable key.
@@ -45,6 +54,12 @@ enum Effect {
     Block,
     /// It writes where its answer says.
     Append,
+    /// It writes what the drive may drop.
+    WriteClean,
+    /// The drive may drop what its sectors hold.
+    Clean,
+    /// Its sectors hold nothing.
+    Evict,
 }
 
 impl Effect {
@@ -52,6 +67,14 @@ impl Effect {
         let Some(spec) = set.and_then(|set| set.command(request.opcode)) else {
             return if request.opcode.is_block() { Effect::Block } else { Effect::None };
         };
+        if set.is_some_and(|set| set.name == CACHE.name) {
+            match spec.opcode {
+                WRITE_CLEAN => return Effect::WriteClean,
+                CLEAN => return Effect::Clean,
+                EVICT => return Effect::Evict,
+                _ => {}
+            }
+        }
         match (spec.role, spec.data) {
             (Role::Zone(ZoneAction::Append), _) => Effect::Append,
             // A reset is carried by a trim, and does what one does.
@@ -67,6 +90,8 @@ struct Ended {
     sent: Sent,
     status: Status,
     cells: Option<Vec<u8>>,
+    /// Of a read that found blocks absent: a bit for each that is.
+    absent: Vec<u64>,
 }
 
 /// Whether the model knows what each command of a set changes: the range of capacity that the command or its answer names, or
@@ -81,7 +106,11 @@ pub(crate) fn follows(set: &CommandSet) -> bool {
 #[derive(Debug)]
 pub(crate) struct Verifier {
     /// What every sector must hold.
-    sectors: HugeArray<u64>,
+    sectors: Expected,
+    /// Sectors that the drive may drop.
+    clean: FxHashSet<u64>,
+    /// Sectors of a mapping unit.
+    unit_sectors: u64,
     /// What sectors may hold besides, after a command on them failed.
     doubtful: HashMap<u64, Vec<u64>>,
     /// By the tag that the device sees, which is this list's index.
@@ -105,9 +134,24 @@ pub(crate) struct Verifier {
 impl Verifier {
     /// For a fresh drive of so many sectors: all of them read as zeroes.
     pub(crate) fn new(user_sectors: u64) -> Verifier {
+        // No drive that fits in memory has more sectors than memory has bytes.
+        Verifier::expecting(Expected::All(HugeArray::new(usize::try_from(user_sectors).unwrap_or(usize::MAX))))
+    }
+
+    /// For a fresh drive of this configuration.
+    pub(crate) fn of(config: &DriveConfig) -> Verifier {
+        let verifier = match config.is_sparse() {
+            true => Verifier::expecting(Expected::Written(FxHashMap::default())),
+            false => Verifier::new(config.address_bytes() / SECTOR_BYTES),
+        };
+        Verifier { unit_sectors: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES, ..verifier }
+    }
+
+    fn expecting(sectors: Expected) -> Verifier {
         Verifier {
-            // No drive that fits in memory has more sectors than memory has bytes.
-            sectors: HugeArray::new(usize::try_from(user_sectors).unwrap_or(usize::MAX)),
+            sectors,
+            clean: FxHashSet::default(),
+            unit_sectors: 1,
             doubtful: HashMap::new(),
             sent: Vec::new(),
             free: Vec::new(),
@@ -124,9 +168,10 @@ impl Verifier {
         }
     }
 
-    /// Bytes that [`Verifier::new`] takes once all sectors were written.
-    pub(crate) fn simulator_bytes(user_sectors: u64) -> u64 {
-        HugeArray::<u64>::bytes_of(user_sectors)
+    /// Bytes that [`Verifier::of`] takes once all sectors were written; where few of many can be, once flash is full of them.
+    pub(crate) fn simulator_bytes(config: &DriveConfig) -> u64 {
+        let held = if config.is_sparse() { 2 * config.flash.geometry.bytes() } else { config.address_bytes() };
+        HugeArray::<u64>::bytes_of(held / SECTOR_BYTES)
     }
 
     /// The drive's statistics were reset, and with them its count of commands.
@@ -162,14 +207,18 @@ impl Verifier {
             let mut answers = AnswersBelow::take(device);
             for mut completion in completions.drain(..) {
                 let mut sent = self.sent[completion.tag as usize];
+                let mut absent = Vec::new();
                 if let Some(answer) = answers.of(&completion) {
+                    if completion.status == Status::Absent {
+                        absent.clone_from(&answer.words);
+                    }
                     if let (Effect::Append, Some(sector)) = (sent.effect, answer.words.first()) {
                         sent.request.sector = *sector;
                     }
                     self.answers.push(Answer { tag: sent.request.tag, ..answer });
                 }
                 self.free.push(completion.tag);
-                let ended = Ended { sent, status: completion.status, cells: cells.remove(&completion.tag) };
+                let ended = Ended { sent, status: completion.status, cells: cells.remove(&completion.tag), absent };
                 self.ended.insert(completion.order, ended);
                 completion.tag = sent.request.tag;
                 self.completed.push(completion);
@@ -199,24 +248,33 @@ impl Verifier {
     }
 
     fn take_effect(&mut self, ended: Ended) {
-        let Ended { sent: Sent { request, stamp, effect }, status, cells } = ended;
+        let Ended { sent: Sent { request, stamp, effect }, status, cells, absent } = ended;
         if effect == Effect::None {
             return;
         }
+        let reads = request.op == Op::Read && effect == Effect::Block;
         match (request.op, status) {
             // Nothing was read, and nothing changed.
-            (Op::Flush, _)
-            | (_, Status::OutOfRange | Status::Absent | Status::Refused(_) | Status::Unsupported | Status::Invalid) => {
+            (Op::Flush, _) | (_, Status::OutOfRange | Status::Refused(_) | Status::Unsupported | Status::Invalid) => {}
+            (_, Status::Absent) => self.compare_absent(&request, cells.as_deref().unwrap_or_default(), &absent),
+            (_, Status::Success) if reads => self.compare(&request, cells.as_deref().unwrap_or_default()),
+            _ if reads => self.unreadable += 1,
+            _ if effect == Effect::Clean => {
+                let written = (request.sector..request.end()).filter(|sector| self.sectors.get(*sector) != 0);
+                self.clean.extend(written);
             }
-            (Op::Read, Status::Success) => self.compare(&request, cells.as_deref().unwrap_or_default()),
-            (Op::Read, _) => self.unreadable += 1,
             (op, status) => {
                 for sector in request.sector..request.end() {
                     let cell = if op == Op::Write { sector_stamp(stamp, sector) } else { 0 };
                     if status == Status::Success {
-                        self.sectors.set(sector as usize, cell);
+                        self.sectors.set(sector, cell);
                         if !self.doubtful.is_empty() {
                             self.doubtful.remove(&sector);
+                        }
+                        if effect == Effect::WriteClean {
+                            self.clean.insert(sector);
+                        } else if !self.clean.is_empty() {
+                            self.clean.remove(&sector);
                         }
                     } else {
                         self.doubtful.entry(sector).or_default().push(cell);
@@ -228,12 +286,36 @@ impl Verifier {
 
     fn compare(&mut self, request: &Request, cells: &[u8]) {
         self.reads += 1;
+        self.compare_sectors(request, request.sector..request.end(), cells);
+    }
+
+    /// A read of the set `cache`: blocks that it says are absent hold nothing, and all others what they must.
+    fn compare_absent(&mut self, request: &Request, cells: &[u8], absent: &[u64]) {
+        self.reads += 1;
+        let first = request.sector / self.unit_sectors;
+        let blocks = request.end().div_ceil(self.unit_sectors) - first;
+        let Ok(BlockBits(absent)) = BlockBits::from_words(absent, blocks as usize) else { return };
+        for (block, absent) in (first..).zip(absent) {
+            let from = request.sector.max(block * self.unit_sectors);
+            let end = request.end().min((block + 1) * self.unit_sectors);
+            let zeroes = [0; 64 * 8];
+            let of_block = (from - request.sector) as usize * 8..(end - request.sector) as usize * 8;
+            let cells = if absent { &zeroes[..of_block.len()] } else { cells.get(of_block).unwrap_or_default() };
+            self.compare_sectors(request, from..end, cells);
+        }
+    }
+
+    fn compare_sectors(&mut self, request: &Request, sectors: Range<u64>, cells: &[u8]) {
         let mut found = cells.chunks_exact(8);
-        for sector in request.sector..request.end() {
+        for sector in sectors {
             let cell = found.next().and_then(|cell| cell.try_into().ok()).map(u64::from_le_bytes);
-            let expected = self.sectors.get(sector as usize);
+            let expected = self.sectors.get(sector);
             self.compared += 1;
             if cell == Some(expected) || cell.is_some_and(|cell| self.may_hold(sector, cell)) {
+                continue;
+            }
+            if cell == Some(0) && self.clean.remove(&sector) {
+                self.sectors.set(sector, 0);
                 continue;
             }
             self.wrong += 1;
@@ -260,7 +342,7 @@ impl Verifier {
     fn holds_nothing(&mut self, sectors: Range<u64>) {
         for sector in sectors {
             self.compared += 1;
-            let expected = self.sectors.get(sector as usize);
+            let expected = self.sectors.get(sector);
             if expected != 0 && !self.may_hold(sector, 0) {
                 self.wrong += 1;
                 let told = || format!("the first is sector {sector}: it was written, and its zone says that it is not");
@@ -279,9 +361,20 @@ impl Verifier {
         device.set_timed(false);
         let sectors = device.sectors();
         let zones = device.zones();
+        let written = self.sectors.written();
         let mut sector = 0;
         while sector < sectors {
             let mut length = READ_BACK_SECTORS.min(sectors - sector);
+            if let Some(written) = &written {
+                // What neither holds is not read.
+                let (holds, to) = device.mapped_run(sector, sectors);
+                let (first, end) = written.from(sector).unwrap_or((sectors, sectors));
+                if !holds && first > sector {
+                    sector = first.min(to);
+                    continue;
+                }
+                length = length.min(if holds { to } else { end } - sector);
+            }
             if let Some(shape) = zones {
                 // A read of what is not written is refused: it holds nothing, and must hold nothing.
                 let zone_end = (sector / shape.size + 1) * shape.size;

@@ -33,7 +33,7 @@ fn main() -> Result<(), Failed> {
             "--nbd" => nbd = Some(Endpoint::parse(&value, false)?),
             "--time-scale" => pace = value.parse()?,
             "--set" => settings.push(value),
-            "--host" => host = Host::load(value.as_ref(), &|drive| Err(UnknownDrive(drive.to_string())))?,
+            "--host" => host = Host::load(value.as_ref(), &|drive: &str| Err(UnknownDrive(drive.to_string())))?,
             // No client asks for metrics.
             "--control" => {}
             _ => {

@@ -140,6 +140,12 @@ impl WriteBuffer {
         self.dirty_units
     }
 
+    /// Those units.
+    pub(crate) fn dirty_lpns(&self) -> impl Iterator<Item = Lpn> {
+        let dirty = self.index.iter().filter(|(_, slot)| self.entry(**slot).dirty() != 0);
+        dirty.map(|(lpn, _)| *lpn)
+    }
+
     /// The sectors of those units.
     pub(crate) fn dirty_sectors(&self) -> u64 {
         self.dirty_sectors
@@ -164,6 +170,14 @@ impl WriteBuffer {
     /// Whether a unit of these LPNs is buffered.
     pub(crate) fn holds_any(&self, lpns: Range<Lpn>) -> bool {
         Lpn::each(lpns).any(|lpn| self.find(lpn).is_some())
+    }
+
+    /// The first unit of these LPNs that is buffered, whichever way is shorter to find it.
+    pub(crate) fn first_in(&self, lpns: Range<Lpn>) -> Option<Lpn> {
+        if u64::from(lpns.end - lpns.start) < self.index.len() as u64 {
+            return Lpn::each(lpns).find(|lpn| self.find(*lpn).is_some());
+        }
+        self.index.keys().filter(|lpn| lpns.contains(lpn)).min().copied()
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {

@@ -101,6 +101,11 @@ impl Settings {
         self
     }
 
+    /// Whether a flag is set to `false`.
+    pub fn is_off(&self, key: &str) -> bool {
+        self.0.get(key) == Some(&Setting::Flag(false))
+    }
+
     /// Whether the key has a value of its own.
     pub fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
@@ -154,6 +159,11 @@ impl Settings {
     /// A count's value, where nothing is the default.
     pub(crate) fn some_count(&self, key: &Key, geometry: &Geometry) -> Option<u32> {
         self.value(key, geometry).map(Setting::count)
+    }
+
+    /// Bytes, percent or a count, where nothing is the default.
+    pub(crate) fn some_number(&self, key: &Key, geometry: &Geometry) -> Option<u64> {
+        self.value(key, geometry).map(Setting::number)
     }
 
     /// The value of a word.

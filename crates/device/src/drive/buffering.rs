@@ -303,13 +303,13 @@ impl Drive {
         let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
         let lpn = buffer.entry(slots[0]).lpn;
         assert!(block_units > 0, "a block of no units leaves padded");
-        let user_units = self.config.user_units();
-        if lpn.0 >= user_units {
+        let logical_units = self.logical_units();
+        if lpn.0 >= logical_units {
             // What the design keeps behind the user's units is in blocks of its own, in whatever order.
             return self.evict(slots, None);
         }
         let first = lpn.begin(block_units);
-        let end = Lpn(first.0.saturating_add(block_units).min(user_units));
+        let end = Lpn(first.0.saturating_add(block_units).min(logical_units));
         let place = self.stage.padded_to.remove(&first).filter(|place| buffer.holds_any(*place..end));
         let mut at = place.unwrap_or(first);
         assert!((first..end).contains(&at), "the padding of {first} to {end} goes on at {at}");
@@ -346,7 +346,7 @@ impl Drive {
         let Some(block_units) = self.stage.pads.filter(|_| !self.stage.padded_to.is_empty()) else { return };
         let first = lpn.begin(block_units);
         let buffer = self.stage.buffer.as_ref().expect("what leaves was in a buffer");
-        let end = Lpn(first.0.saturating_add(block_units).min(self.config.user_units()));
+        let end = Lpn(first.0.saturating_add(block_units).min(self.logical_units()));
         if self.stage.padded_to.get(&first).is_some_and(|place| !buffer.holds_any(*place..end)) {
             self.stage.padded_to.remove(&first);
         }

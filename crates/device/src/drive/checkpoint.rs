@@ -121,14 +121,14 @@ impl Drive {
         if destaging.is_some() != self.stage.destager.is_some() || buffered.is_some() != self.stage.buffer.is_some() {
             return Err(damaged("it has a write buffer or destaging that the drive has not, or lacks one"));
         }
+        let logical_units = self.logical_units();
         self.media.rng = rng;
         self.commands.writes_dispatched = writes_dispatched;
         if let (Some(destager), Some(on)) = (&mut self.stage.destager, destaging) {
             destager.set_on(on);
         }
         if let (Some(buffer), Some(held)) = (&mut self.stage.buffer, buffered) {
-            let user_units = self.config.user_units();
-            if held.units.iter().any(|unit| unit.lpn.0 >= user_units || unit.since > writes_dispatched) {
+            if held.units.iter().any(|unit| unit.lpn.0 >= logical_units || unit.since > writes_dispatched) {
                 return Err(damaged("a unit in the write buffer is behind the drive"));
             }
             if !buffer.refill(&held) {

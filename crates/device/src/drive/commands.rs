@@ -215,7 +215,9 @@ impl Drive {
         if !set_state.carried_out {
             let waiter = Waiter::Command(command);
             let (buffered, read_only, words) = (&[][..], self.failures.read_only, &set_state.words[..]);
-            let asked = SetCommand { opcode: request.opcode, request, words, buffered, read_only, waiter };
+            let takes_room = request.op == Op::Write && self.keeps(request.opcode);
+            let has_room = !takes_room || self.finds_room(command)?;
+            let asked = SetCommand { opcode: request.opcode, request, words, buffered, read_only, has_room, waiter };
             let outcome = match self.execute(asked) {
                 // A drive that became read-only has no more space later: what the command needs does not come.
                 Err(Stall::NoSpace) if self.failures.read_only => {
@@ -238,6 +240,9 @@ impl Drive {
             if !outcome.block_io {
                 return Ok(());
             }
+            if takes_room {
+                self.is_let_in(command);
+            }
         }
         match request.op {
             Op::Read => self.read(command)?,
@@ -245,6 +250,7 @@ impl Drive {
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
         }
+        self.leaves_room(command);
         Ok(())
     }
 

@@ -141,11 +141,18 @@ impl Drive {
             self.commit_effect(command);
             return Ok(());
         }
+        let is_limited = self.admitted.is_some() && matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
+        if is_limited && !self.enters_room(command)? {
+            return Ok(());
+        }
         match op {
             Op::Read => self.read(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes => self.trim(command)?,
             Op::Flush => self.flush(command)?,
+        }
+        if is_limited {
+            self.leaves_room(command);
         }
         self.commit_effect(command);
         Ok(())

@@ -111,6 +111,7 @@ impl Drive {
         } else {
             self.media.release_pins(done);
             self.page_is_on_flash(done);
+            self.media.wakes.room_may_be_free();
             self.resume_settled();
             self.operation_ended(Waiter::unpack(done.token));
         }
@@ -154,6 +155,7 @@ impl Drive {
     pub(super) fn metadata_ended(&mut self) {
         if self.media.metadata.is_empty() {
             self.waiters_for_records_go_on();
+            self.media.wakes.room_may_be_free();
             if self.admission.is_some() {
                 // Blocks whose trims are on flash may be erased now.
                 self.pump_all();

@@ -51,9 +51,10 @@ impl Drive {
         let units = self.media.units_per_page;
         debug_assert!(self.config.controller.gather_percent <= 100, "a share of a page's units is at most all of them");
         let first = page.first_unit(units);
+        let mapped_units = self.config.mapped_units();
         let is_valid = |unit: &UnitId| {
             let lpn = self.ftl.owner(self.media.flash.oob.lpn(*unit));
-            let is_mapped = lpn != Lpn::NONE && lpn.0 < self.config.mapped_units();
+            let is_mapped = lpn != Lpn::NONE && lpn.0 < mapped_units;
             is_mapped && self.ftl.find(lpn) == Found::At { unit: *unit }
         };
         let valid = UnitId::each(first..first + units).filter(is_valid).count();

@@ -31,6 +31,7 @@ mod power;
 mod processing;
 mod read_cache;
 mod reading;
+mod room;
 mod scripted_faults;
 mod snapshot;
 mod stalled;
@@ -47,7 +48,7 @@ use ssdlab_flash::{Contents, Lpn, Observer};
 use crate::buffer::WriteBuffer;
 use crate::command_sets::{Located, Rules};
 use crate::event_queue::EventQueue;
-use crate::ftl::{Commands, DESIGNS, Found, Ftl, PREFETCHED};
+use crate::ftl::{Commands, DESIGNS, Ftl, PREFETCHED};
 use crate::gc::Gc;
 use crate::gc::victim::{POLICIES as VICTIMS, VictimPolicy};
 use crate::interface::{Direction, Interface};
@@ -67,6 +68,7 @@ use host_side::HostSide;
 use idle::Idle;
 use idle::IdlePace;
 use reading::SteppedReads;
+use room::Admitted;
 use stalled::Waiting;
 use timers::Timers;
 
@@ -133,6 +135,10 @@ pub struct Drive {
     /// Working space: operations that ended together.
     done: Vec<ssdlab_flash::Done>,
     sectors_per_unit: u64,
+    /// Sectors of the addresses that it maps.
+    logical_sectors: u64,
+    /// Of a drive with more addresses than room: whose writes were let in.
+    admitted: Option<Box<Admitted>>,
     /// The map is on flash, and what is looked up in it may have to wait.
     caches_map: bool,
     /// Commands that waited for it.
@@ -196,9 +202,12 @@ impl Drive {
         };
         let admission = (design.rules)(config).map(|rules| Box::new(Admission::new(rules)));
         assert_eq!(admission.is_some(), ftl.append_only().is_some(), "segments have rules, and rules segments");
+        let admitted = ftl.limited_room().map(|_| Box::default());
         let drive = Drive {
             gc: Gc::new(config, victim(config)),
             sectors_per_unit: u64::from(config.ftl.mapping_unit) / SECTOR_BYTES,
+            logical_sectors: config.logical_bytes() / SECTOR_BYTES,
+            admitted,
             idle: Idle { at: None, work: IdlePace::new(light_load) },
             config: config.clone(),
             media,
@@ -241,9 +250,15 @@ impl Drive {
         self.media.now
     }
 
-    /// Sectors that the host addresses: the user capacity, and of zones also what is between their capacity and their size.
+    /// Sectors that the host addresses: the user capacity, of zones also what is between their capacity and their size, and of a cache
+    /// those of its disk.
     pub fn user_sectors(&self) -> u64 {
-        self.rules().map_or(self.config.user_bytes / SECTOR_BYTES, Rules::host_sectors)
+        self.rules().map_or(self.logical_sectors, Rules::host_sectors)
+    }
+
+    /// Mapping units of the addresses that it maps.
+    const fn logical_units(&self) -> u32 {
+        (self.logical_sectors / self.sectors_per_unit) as u32
     }
 
     /// Sectors behind the capacity that commands of the drive's own set address.
@@ -328,7 +343,8 @@ impl Drive {
         (kind, sector + (to - first))
     }
 
-    /// Bytes of the address space that hold data, in the buffer or on flash. It looks at every mapping unit.
+    /// Bytes of the address space that hold data, in the buffer or on flash. It looks at every mapping unit; a design that maps few of
+    /// many addresses passes over those that it has not.
     pub fn mapped_bytes(&self) -> u64 {
         let (mut mapped, mut sector, end) = (0, 0, self.user_sectors());
         while sector < end {
@@ -340,14 +356,17 @@ impl Drive {
     }
 
     fn mapped_run_of_data(&self, sector: u64, end: u64) -> (bool, u64) {
-        let mapped = |lpn: Lpn| {
-            let buffered = self.stage.buffer.as_ref().is_some_and(|buffer| buffer.find(lpn).is_some());
-            buffered || self.ftl.find(lpn) != Found::Unmapped
-        };
+        let buffer = self.stage.buffer.as_ref();
+        let mapped = |lpn: Lpn| buffer.is_some_and(|buffer| buffer.find(lpn).is_some()) || self.ftl.is_mapped(lpn);
         let first = Lpn((sector / self.sectors_per_unit) as u32);
         let behind = Lpn(end.div_ceil(self.sectors_per_unit) as u32);
         let kind = mapped(first);
-        let other = Lpn::each(first..behind).find(|lpn| mapped(*lpn) != kind).unwrap_or(behind);
+        let other = if kind {
+            Lpn::each(first..behind).find(|lpn| !mapped(*lpn)).unwrap_or(behind)
+        } else {
+            let on_flash = self.ftl.next_mapped(first, behind);
+            buffer.and_then(|buffer| buffer.first_in(first..on_flash)).unwrap_or(on_flash)
+        };
         (kind, (u64::from(other.0) * self.sectors_per_unit).min(end))
     }
 
@@ -435,6 +454,7 @@ impl Drive {
         }
         command.set_state = set_state;
         debug_assert_eq!(self.commands.slots.len() as u64, self.commands.outstanding, "each command has a slot");
+        self.leaves_room(slot);
         if let Some(paths) = &mut self.paths {
             paths.begin(slot, request);
         }

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
+use ssdlab_base::{Opcode, Refusal};
 use ssdlab_flash::{BlockId, Cause, Lpn};
 
 use super::{CannotYet, Compaction, NoSpace, Outcome, SetCommand, UnitWrite, VersionPart};
@@ -131,6 +132,27 @@ pub(crate) trait Commands: Send {
     fn memory(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+}
+
+/// More addresses than room for data, some of which may be dropped.
+pub(crate) trait LimitedRoom {
+    /// Units that it has room for.
+    fn room(&self) -> u64;
+
+    /// Units that it has to keep, on flash or on their way there.
+    fn kept(&self) -> u64;
+
+    /// Whether it has to keep a unit.
+    fn is_kept(&self, lpn: Lpn) -> bool;
+
+    /// Units that it need not keep any more, while a power cut could bring them back as units that it has to; at most.
+    fn may_return(&self) -> u64;
+
+    /// Whether what a write of the set brings has to be kept; what block I/O writes has to be.
+    fn keeps(&self, opcode: Opcode) -> bool;
+
+    /// Why a write is refused that finds no room.
+    fn refusal(&self) -> Refusal;
 }
 
 /// A map on flash, partly cached in RAM. A waiter that looks a unit up or changes its entry asks for its

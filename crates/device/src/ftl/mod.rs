@@ -38,12 +38,17 @@ use crate::waiter::Waiter;
 use crate::{Check, DriveConfig, DriveError, MapCacheStats, Status, registry};
 
 pub(crate) use drawing::Drawing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use ssc::notes_from_bytes;
+
 pub use drawing::{
     design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,
-    drawn_designs, handful_for_design, has_own_campaign, partial_write_cost, set_owners,
+    drawn_designs, drops_clean, handful_for_design, has_own_campaign, partial_write_cost, set_addresses, set_owners,
 };
 
-pub(crate) use capabilities::{AppendOnly, CachedMap, Commands, Compacts, IdleWork, OwnCollection, SteppedReads};
+pub(crate) use capabilities::{
+    AppendOnly, CachedMap, Commands, Compacts, IdleWork, LimitedRoom, OwnCollection, SteppedReads,
+};
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
 pub(crate) const MAX_UNITS: usize = 64;
@@ -142,6 +147,8 @@ pub(crate) struct SetCommand<'a> {
     pub(crate) buffered: &'a [Lpn],
     /// The drive takes no more writes: what would have to be durable some day is refused.
     pub(crate) read_only: bool,
+    /// Whether there is room for what it writes, if the drive has to keep that.
+    pub(crate) has_room: bool,
     /// As whom it asks for map pages.
     pub(crate) waiter: Waiter,
 }
@@ -236,6 +243,16 @@ pub(crate) trait Ftl: Send {
     /// Where a unit is.
     fn find(&self, lpn: Lpn) -> Found;
 
+    /// Whether a unit holds data on flash, or on its way there, for one who looks at the drive from outside: no processor works on it.
+    fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.find(lpn) != Found::Unmapped
+    }
+
+    /// The first unit of `first..end` that holds data, as [`Ftl::is_mapped`] says; `end` if none does.
+    fn next_mapped(&self, first: Lpn, end: Lpn) -> Lpn {
+        Lpn::each(first..end).find(|lpn| self.is_mapped(*lpn)).unwrap_or(end)
+    }
+
     /// The unit that an owner in an OOB area or a list stands for, without marks of the design's own.
     fn owner(&self, owner: Lpn) -> Lpn {
         owner
@@ -310,6 +327,14 @@ pub(crate) trait Ftl: Send {
     fn finish_recovery(&mut self, _: &mut Media, _: &mut RecoveryReads) -> RecoveryStep {
         RecoveryStep::Done
     }
+
+    /// It maps more addresses than it has room for.
+    fn limited_room(&self) -> Option<&dyn LimitedRoom> {
+        None
+    }
+
+    /// Looks which units a power cut could bring back: what [`LimitedRoom::may_return`] counts.
+    fn settle_room(&mut self, _: &Media) {}
 
     /// Units of metadata kept on flash beside the user's.
     fn metadata_units(&self) -> u32 {
@@ -411,6 +436,8 @@ pub(crate) struct Make {
     /// Superblocks of each group that it sets aside for a log of units whose names are not final: 0 where it has no
     /// log.
     pub(crate) log_blocks: fn(&DriveConfig) -> u32,
+    /// Bytes of the addresses that it maps. They end behind the user's capacity where it caches a disk, whose addresses they are.
+    pub(crate) logical_bytes: fn(&DriveConfig) -> u64,
     /// Units that it keeps behind the user's for commands of its own set: what
     /// [`AddressSpace::Reserved`](ssdlab_base::command_set::AddressSpace::Reserved) is.
     pub(crate) reserved_units: fn(&DriveConfig) -> u32,
@@ -441,6 +468,7 @@ impl Make {
             simulator_bytes,
             map_blocks: |_| 0,
             log_blocks: |_| 0,
+            logical_bytes: |config| config.user_bytes,
             reserved_units: |_| 0,
             segment_units: |_| 0,
             zones: |_| None,

@@ -8,6 +8,11 @@ mod block_pool;
 mod mapping;
 mod media;
 
+/// The bytes of a log unit of a cache ([`crate::ftl`]).
+pub fn cache_notes(bytes: &[u8]) {
+    crate::ftl::notes_from_bytes(bytes);
+}
+
 pub use block_pool::block_pool;
 pub use mapping::mapping;
 pub use media::media;
@@ -120,6 +125,11 @@ mod tests {
     #[test]
     fn the_block_pool_does_what_its_model_does() {
         run("block pool", super::block_pool);
+    }
+
+    #[test]
+    fn the_notes_of_a_cache_are_refused_or_come_back() {
+        run("cache notes", super::cache_notes);
     }
 
     #[test]

@@ -325,7 +325,7 @@ impl<P> Array<P> {
                     status = Status::StorageFull;
                 }
                 below.in_flight -= 1;
-                self.sent.add(&request);
+                self.sent.add_ended(&request, status);
                 let cells = match below.keeps_contents {
                     true => cells_read.next_if(|(read, _)| *read == tag).map(|(_, cells)| cells),
                     false => None,

@@ -289,7 +289,8 @@ impl<P, S> Io<P, S> {
         if !self.records.is_empty() && request.op == Op::Write {
             self.hand_records_on(&request, status);
         }
-        if request.op == Op::Read && status == Status::Success && !cells.is_empty() {
+        // A read of a set that says what is absent brings the rest.
+        if request.op == Op::Read && matches!(status, Status::Success | Status::Absent) && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
         }
         if self.array.records_paths() {
@@ -341,7 +342,7 @@ impl<P, S> Io<P, S> {
 
     fn end(&mut self, request: &Request, status: Status, order: u64, answer: Option<Box<Answer>>) {
         self.outstanding -= 1;
-        self.taken.add(request);
+        self.taken.add_ended(request, status);
         let has_answer = answer.is_some();
         if let Some(answer) = answer {
             self.answers.push(Answer { tag: request.tag, ..*answer });

@@ -7,13 +7,12 @@
 //! ```
 //!
 //! A side that loses its power is left behind: reads go to the others, the record on these says so before anything more is
-//! answered, and what may differ is copied to it ([`resync`]) region by region of the write-intent bitmap ([`intent`]). The
+//! answered, and what may differ is copied to it ([`resync`]) region by region of the write-intent bitmap ([`Intent`]). The
 //! same happens when the host begins anew over sides that it did not leave at rest: the first side in sync is taken for what
 //! is there, and the others are made equal to it. While more than one side is in sync, the power of any one may go and
 //! nothing that completed is lost; after that the last one counts as a drive of its own.
 
 mod command;
-mod intent;
 mod record;
 mod resync;
 
@@ -27,10 +26,10 @@ use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 use crate::layer::{Array, Ended, Engine, Io, Layer, Turn};
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
+use crate::write_intent::Intent;
 use crate::{Device, Identity, LayerError, LayerMetrics, Loss};
 
 use command::State;
-use intent::Intent;
 use record::{Layout, Record, SIDES_MAX};
 use resync::Resync;
 
@@ -341,7 +340,7 @@ impl Mirror {
     /// What is not as it should be, a sentence each.
     fn degraded(&self) -> Vec<String> {
         let name = |side: usize| {
-            let names: Vec<String> = self.io.array.device(side).drives().into_iter().map(|part| part.name).collect();
+            let names = self.io.array.device(side).member_names();
             names.join(" and ")
         };
         let why = |status: Status| match status {

@@ -74,12 +74,10 @@ fn what_was_flushed_survives_each_cut_and_what_was_not_may_go() {
     let mut device = build(&host);
     assert_eq!(ask(&mut *device, Request::new(Op::Write, 8, 2), 5).0, Status::Success);
     assert_eq!(ask(&mut *device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
-    let mut lost = 0;
-    for member in [0, 1, 0] {
+    for (lost, member) in [0, 1, 0].into_iter().enumerate() {
         let loss = device.cut(member, &mut |_| None);
         // The other side has what the first one has lost, and may be alone in having it later.
         assert!(member > 0 || loss == Loss::Nothing || lost > 0, "{loss:?}");
-        lost += 1;
         device.completions().clear();
         let (status, read) = ask(&mut *device, Request::new(Op::Read, 7, 4), 0);
         assert_eq!((status, read.len()), (Status::Success, 4));

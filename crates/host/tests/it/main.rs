@@ -2,6 +2,7 @@
 
 mod append;
 mod disks;
+mod flashcache;
 mod restoring;
 mod scheduler;
 mod shrd;

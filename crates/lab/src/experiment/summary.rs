@@ -13,7 +13,7 @@ use super::stack::Stack;
 use super::{DeviceUnderTest, parts};
 use crate::breakdown::Gathered;
 use crate::by_cause::by_cause;
-use crate::checks;
+use crate::checks::{self, MayFail};
 use crate::latency::Latencies;
 use crate::ready_busy::Watch;
 use crate::replay::{Ended, Recorder};
@@ -182,16 +182,8 @@ pub(super) fn summarise(
     let mut recorder = recorder;
     let timeline = recorder.take_timeline(now, &counters, page_bytes);
     let faulty = device.drives().iter().any(|part| part.device.config().flash.faults != Faults::default());
-    let mut checks = checks::invariants(
-        faulty,
-        device.disks().is_empty(),
-        ended,
-        &recorder,
-        &counters,
-        &layers,
-        &timeline,
-        virtual_time_ns,
-    );
+    let may_fail = MayFail { any: faulty, trims: !device.disks().is_empty() };
+    let mut checks = checks::invariants(may_fail, ended, &recorder, &counters, &layers, &timeline, virtual_time_ns);
     let spare_at_collection = parts::spare_at_collection(device);
     let data = stack.data();
     while let Some(next) = data.next_event() {

@@ -28,7 +28,7 @@ pub(super) struct Footprint {
 impl Footprint {
     /// Walks through the measured run of `source` on this drive.
     pub(super) fn of(source: &dyn WorkloadSource, drive: &DriveConfig) -> Result<Footprint, WorkloadError> {
-        let user_sectors = drive.user_bytes / SECTOR_BYTES;
+        let user_sectors = drive.logical_bytes() / SECTOR_BYTES;
         let extents = user_sectors.div_ceil(EXTENT_SECTORS);
         let mut bits = vec![0_u64; usize::try_from(extents.div_ceil(64)).unwrap_or(usize::MAX)];
         let mut workload = source.open(drive, 0)?;

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::fake::{Fake, Fault, Writes};
 use super::*;
-use crate::checks;
+use crate::checks::{self, MayFail};
 use crate::progress::{NoProgress, Progress};
 use crate::result::Check;
 
@@ -15,7 +15,7 @@ fn invariants(fault: Fault, mut workload: Writes) -> (Ended, Vec<Check>, Recorde
     let control = Control::new(&stop, &NoProgress);
     let ended = replay(&mut fake, &mut workload, &mut recorder, &control).expect("the workload fits");
     let timeline = recorder.take_timeline(fake.now.0, &fake.counters, 4096);
-    let checks = checks::invariants(false, true, ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
+    let checks = checks::invariants(MayFail::default(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
     (ended, checks, recorder)
 }
 
@@ -103,7 +103,7 @@ fn a_stopped_run_lets_what_is_in_the_drive_complete() {
     assert_eq!(ended, Ended::Stopped);
     assert!(recorder.sent_total() < 10_000);
     let timeline = recorder.take_timeline(fake.now.0, &fake.counters, 4096);
-    let checks = checks::invariants(false, true, ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
+    let checks = checks::invariants(MayFail::default(), ended, &recorder, &fake.counters, &[], &timeline, fake.now.0);
     assert_eq!(broken(&checks), [""; 0]);
 }
 

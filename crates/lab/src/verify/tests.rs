@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 
 use rand::RngExt;
+use ssdlab_base::command_sets::cache::{READ, WRITE_DIRTY};
 use ssdlab_base::command_sets::tags::WRITE_TAGGED;
-use ssdlab_base::{Op, Request, rng};
+use ssdlab_base::{Op, Opcode, Request, rng};
 use ssdlab_device::{Description, Drive, DriveConfig, Options};
 use ssdlab_flash::{Contents, UnitId};
 use ssdlab_host::{Member, Scheduler, SchedulerConfig};
@@ -190,4 +191,61 @@ fn after_a_command_that_failed_old_and_new_are_accepted_until_the_next_write() {
     verifier.sectors.set(10, current);
     send(&mut drive, &mut verifier, read());
     assert!(!verifier.check().passed);
+}
+
+/// A cache of 20 blocks of 8 pages in front of a disk of 1 TB, half of it free, and its first 4,000 commands. Clean blocks are dropped.
+fn cached() -> (Drive, Verifier) {
+    let mut config = config();
+    config.ftl.design = "ssc".to_string();
+    (config.gc.free_blocks, config.user_bytes) = (3, 200 << 10);
+    config.ftl.own.set("addresses", 1_u64 << 40);
+    let mut drive = Drive::new(&config, OPTIONS).expect("a sound drive");
+    let mut verifier = Verifier::of(&config);
+    let mut rng = rng(2, "verified cache");
+    let commands = (0..4_000).map(|_| {
+        // Dirty blocks are few, so that there is room for them.
+        let clean = rng.random_range(0..200) * 1_000_000 + 40;
+        let (opcode, block) = match rng.random_range(0..10) {
+            0..2 => (WRITE_DIRTY, rng.random_range(0..40)),
+            2..6 => (WRITE_CLEAN, clean),
+            6 => (CLEAN, rng.random_range(0..40)),
+            7 => (EVICT, if rng.random_bool(0.5) { clean } else { rng.random_range(0..40) }),
+            _ => (READ, if rng.random_bool(0.8) { clean } else { rng.random_range(0..40) }),
+        };
+        of_set(opcode, block)
+    });
+    send(&mut drive, &mut verifier, commands);
+    (drive, verifier)
+}
+
+fn of_set(opcode: Opcode, block: u64) -> Request {
+    Request::of_set(CACHE.command(opcode).expect("of the set"), block * 8, 8)
+}
+
+#[test]
+fn a_cache_drops_clean_blocks_and_nothing_else() {
+    let (mut drive, mut verifier) = cached();
+    let metrics: BTreeMap<String, f64> = drive.design().into_iter().collect();
+    assert!(metrics["blocks_dropped"] > 500.0, "{} blocks were dropped", metrics["blocks_dropped"]);
+    assert!(Verifier::simulator_bytes(drive.config()) < 1 << 22, "memory follows the flash");
+    verifier.read_back(&mut drive);
+    let check = verifier.check();
+    assert!(check.passed, "{}", check.detail);
+    assert!(verifier.compared < 4_000 * 16, "{} sectors were compared, of a disk of 1 TB", verifier.compared);
+}
+
+#[test]
+fn a_dirty_block_that_a_cache_lost_is_found_and_named() {
+    let (mut drive, mut verifier) = cached();
+    send(&mut drive, &mut verifier, [of_set(WRITE_DIRTY, 7)].into_iter());
+    // The verifier does not hear of it.
+    drive.submit_command(&Request { at: drive.now(), ..of_set(EVICT, 7) }, Payload { data: Data::Nothing, words: &[] });
+    assert!(drive.run_to_completion(Nanos::MAX));
+    drive.completions().clear();
+    verifier.restart();
+    verifier.next_step = 4_002;
+    verifier.read_back(&mut drive);
+    let check = verifier.check();
+    assert!(!check.passed);
+    assert!(check.detail.contains("8 differed; the first is sector 56,"), "{}", check.detail);
 }

@@ -3,7 +3,9 @@
 use rand::RngExt;
 use ssdlab_base::command_sets::cache::{CACHE, IDLE, STANDBY};
 use ssdlab_base::{Op, Request, Rng, rng};
-use ssdlab_device::{DriveConfig, Owners, design_with, draw_design, set_owners};
+use ssdlab_device::{
+    Allocation, DriveConfig, Owners, PlacementConfig, design_with, draw_design, set_addresses, set_owners,
+};
 use toml::Value;
 
 use super::script::CHANGES;
@@ -53,7 +55,17 @@ fn draw_drive(rng: &mut Rng) -> Option<DriveConfig> {
     config.flash.faults.program_failure = configs::one_of(rng, &[0.0, 0.0, 0.003]);
     let most = configs::most_user_units(&config)?;
     let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most) };
-    config.user_bytes = units.min(300) * u64::from(config.ftl.mapping_unit);
+    let unit = u64::from(config.ftl.mapping_unit);
+    config.user_bytes = units.min(300) * unit;
+    // Half of the drives cache a disk that is larger than they are, and have to refuse dirty data.
+    let is_fixed = matches!(config.ftl.allocation, Allocation::Static(_));
+    if !is_fixed && rng.random_bool(0.6) {
+        let room = rng.random_range(1..=units.min(300));
+        let more = if rng.random_bool(0.5) { rng.random_range(1..9) } else { rng.random_range(1..400) };
+        config.user_bytes = room * unit;
+        config.placement = PlacementConfig::default();
+        set_addresses(&mut config, (room + more) * unit);
+    }
     describable(&config)
 }
 

@@ -1,5 +1,8 @@
 //! A drive of the set `cache` without a manager: what a host sends to a cache, and what each block may hold after it and after power
-//! cuts. It knows the number of blocks, and nothing else of the drive.
+//! cuts. It knows the number of blocks and for how many there is room, and nothing else of the drive.
+//!
+//! The drive may have more addresses than room. It has to keep dirty blocks, so a write that would make more blocks dirty than it has room
+//! for is refused, and no other one is.
 //!
 //! A dirty block holds what was written last. A clean one does, or it is absent. After a power cut a block holds what was flushed last
 //! or something newer; it is absent only if it was evicted or clean since then. It never holds another block's data.
@@ -13,10 +16,10 @@ pub use script::CacheCommand;
 use std::collections::BTreeMap;
 
 use ssdlab_base::command_sets::cache::{
-    BlockBits, CACHE, CLEAN, EVICT, EXISTS, IDLE, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
+    BlockBits, CACHE, CLEAN, EVICT, EXISTS, IDLE, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
 };
 use ssdlab_base::{Op, Opcode, Request};
-use ssdlab_device::{DriveConfig, DriveError, Status, sector_stamp};
+use ssdlab_device::{DriveConfig, DriveError, Status, drops_clean, sector_stamp};
 
 use crate::cut::Stop;
 use crate::serial_host::{Back, SerialDrive};
@@ -40,6 +43,9 @@ struct Block {
     durable: usize,
     /// It was clean, and was found to be dropped: it stays absent until it is written.
     is_dropped: bool,
+    /// Of one that was found to be dropped after a power cut: stamps of the clean data that it may have had before, by the place among the
+    /// states. It may be back after the next cut.
+    dropped: Vec<(usize, u32)>,
 }
 
 /// What a look at a block found.
@@ -51,7 +57,7 @@ struct Seen {
 
 impl Block {
     fn new() -> Block {
-        Block { states: vec![State::Absent], durable: 0, is_dropped: false }
+        Block { states: vec![State::Absent], durable: 0, is_dropped: false, dropped: Vec::new() }
     }
 
     fn now(&self) -> State {
@@ -76,6 +82,10 @@ pub struct CacheHost {
     per_unit: u64,
     /// Blocks that it addresses.
     blocks: u32,
+    /// Blocks that the drive has room for.
+    room: usize,
+    /// The drive drops clean blocks.
+    drops_clean: bool,
     known: BTreeMap<u32, Block>,
     next_stamp: u32,
 }
@@ -92,6 +102,8 @@ impl CacheHost {
             per_unit,
             blocks: (serial.power.get().user_sectors() / per_unit) as u32,
             serial,
+            room: config.user_units() as usize,
+            drops_clean: drops_clean(config),
             known: BTreeMap::new(),
             next_stamp: 0,
         })
@@ -128,10 +140,28 @@ impl CacheHost {
         }
     }
 
+    /// Whether there is room for blocks that the drive has to keep.
+    fn has_room(&self, first: u32, blocks: u32) -> bool {
+        let is_kept = |known: &Block| match known.now() {
+            State::Dirty(_) => true,
+            State::Clean(_) => !self.drops_clean && !known.is_dropped,
+            State::Absent => false,
+        };
+        let others =
+            self.known.iter().filter(|(block, known)| !(first..first + blocks).contains(block) && is_kept(known));
+        others.count() + blocks as usize <= self.room
+    }
+
     /// Writes, evicts or cleans blocks.
     fn change(&mut self, opcode: Opcode, first: u32, blocks: u32) -> Result<(), Stop> {
         self.next_stamp += 1;
         let stamp = self.next_stamp;
+        let is_kept = opcode == WRITE_DIRTY || opcode == WRITE_CLEAN && !self.drops_clean;
+        if is_kept && !self.has_room(first, blocks) {
+            let back = self.of_set(opcode, first, blocks, stamp)?;
+            assert_eq!(back.status, Status::Refused(NO_ROOM), "{opcode:?} of {blocks} blocks from {first} on");
+            return Ok(());
+        }
         self.note(first, blocks, |before| match (opcode, before) {
             (WRITE_DIRTY, _) => Some(State::Dirty(stamp)),
             (WRITE_CLEAN, _) => Some(State::Clean(stamp)),
@@ -155,13 +185,23 @@ impl CacheHost {
         Ok(())
     }
 
+    fn block_request(&self, op: Op, first: u32, blocks: u32, fua: bool) -> Request {
+        Request { fua, ..Request::new(op, u64::from(first) * self.per_unit, u64::from(blocks) * self.per_unit) }
+    }
+
     /// Writes or trims blocks as block I/O.
     fn block(&mut self, op: Op, first: u32, blocks: u32, fua: bool) -> Result<(), Stop> {
         self.next_stamp += 1;
         let stamp = self.next_stamp;
+        if op == Op::Write && !self.has_room(first, blocks) {
+            let request = self.block_request(op, first, blocks, fua);
+            let back = self.run(request, stamp)?;
+            assert_eq!(back.status, Status::Refused(NO_ROOM), "a write of {blocks} blocks from {first} on");
+            return Ok(());
+        }
         self.note(first, blocks, |_| Some(if op == Op::Write { State::Dirty(stamp) } else { State::Absent }));
-        let (sector, sectors) = (u64::from(first) * self.per_unit, u64::from(blocks) * self.per_unit);
-        let back = self.run(Request { fua, ..Request::new(op, sector, sectors) }, stamp)?;
+        let request = self.block_request(op, first, blocks, fua);
+        let back = self.run(request, stamp)?;
         assert_eq!(back.status, Status::Success, "{op:?} of {blocks} blocks from {first} on");
         if fua {
             self.serial.completed_durable += 1;
@@ -271,16 +311,39 @@ impl CacheHost {
                 assert_eq!(seen, Seen { stamp: None, dirty: false }, "block {block} was never written");
                 continue;
             };
-            let allowed = &known.states[known.durable..];
+            let possible = known.durable..known.states.len();
             // An absent block may be one that was dropped after an eviction was lost, and is back after the next cut.
-            let dropped = allowed.iter().rposition(|state| matches!(state, State::Clean(_)) && seen.stamp.is_none());
-            let place = dropped.or_else(|| allowed.iter().rposition(|state| allows(*state, seen)));
+            let is_clean = |place: &usize| matches!(known.states[*place], State::Clean(_));
+            let dropped = possible.clone().rev().find(|place| is_clean(place) && seen.stamp.is_none());
+            let allowed = |place: &usize| {
+                let before = known.dropped.iter().filter(|(at, _)| at == place);
+                allows(known.states[*place], seen)
+                    || before.into_iter().any(|(_, stamp)| allows(State::Clean(*stamp), seen))
+            };
+            let place = dropped.or_else(|| possible.clone().rev().find(allowed));
             let place = place.unwrap_or_else(|| {
-                panic!("block {block} is {seen:?} after a power cut, of {:?} from {} on", known.states, known.durable)
+                panic!(
+                    "block {block} is {seen:?} after a power cut, of {:?} from {} on, or dropped before: {:?}",
+                    known.states, known.durable, known.dropped
+                )
             });
             // What is there is what counts from now on; whether it survives the next cut is open until a flush.
-            known.states.truncate(known.durable + place + 1);
             known.is_dropped = seen.stamp.is_none();
+            if known.is_dropped {
+                // Which of them it was when it was dropped, its absence does not tell.
+                let clean = possible.filter_map(|at| match known.states[at] {
+                    State::Clean(stamp) if at < place => Some((place, stamp)),
+                    _ => None,
+                });
+                let of_before =
+                    known.dropped.iter().filter(|(at, _)| *at >= known.durable).map(|(_, stamp)| (place, *stamp));
+                known.dropped = clean.chain(of_before).collect();
+            } else {
+                known.states[place] =
+                    if seen.dirty { known.states[place] } else { State::Clean(seen.stamp.unwrap_or(0)) };
+                known.dropped.retain(|(at, _)| *at < place);
+            }
+            known.states.truncate(place + 1);
         }
         self.serial.power.check();
     }

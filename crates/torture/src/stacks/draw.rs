@@ -46,9 +46,12 @@ impl Draw for StackScope {
                 Some(stack) => Some(stack.clone()),
                 // Every tenth: not the same ones in both campaigns.
                 None if seed % 10 == if self.drivers { 7 } else { 0 } => Some(Stack::new(nested(&mut rng))),
+                None if self.drivers && seed % 10 == 4 => Some(Stack::new(cache(&mut rng))),
                 // Every third.
                 None if self.drivers && seed.is_multiple_of(3) => Some(Stack::new(append(&mut rng, seed))),
                 None if self.drivers => Some(Stack::new(shrd(&mut rng, seed))),
+                // Every tenth.
+                None if seed % 10 == 5 => Some(Stack::new(flashcache(&mut rng))),
                 None => None,
             };
             let sets = drawn.as_ref().map_or(&[][..], |stack| stack.host.commands());
@@ -60,7 +63,7 @@ impl Draw for StackScope {
             };
             let drive = if faulty && self.drive.is_none() { with_faults(drive, &mut faults) } else { drive };
             let kinds = if matches!(seed % 10, 3 | 7) { Kinds::All } else { Kinds::Arrays };
-            let driver: Option<Driver> = (seed % 10 == 5).then_some(disk_or_drive);
+            let driver: Option<Driver> = (seed % 10 == 2).then_some(disk_or_drive);
             let any = |rng: &mut Rng| Stack::new(format!("[[layer]]\n{}", layer(rng, "layer", 0, kinds, driver)));
             let subject = drawn.unwrap_or_else(|| any(&mut rng));
             let sectors = subject.host.sectors(&drive).map_err(|why| Some(why.to_string()))?;
@@ -107,6 +110,39 @@ fn nested(rng: &mut Rng) -> String {
     };
     let driver = one_of(rng, &[shrd, shrd, append]);
     format!("[[layer]]\n{}", layer(rng, "layer", 0, Kinds::Arrays, Some(driver)))
+}
+
+/// A cache manager: the drive of its set is the cache, and another one, alone or below layers, the disk.
+fn cache(rng: &mut Rng) -> String {
+    let above = one_of(rng, &[ABOVE[0], ABOVE[0], ABOVE[2], PATH_ABOVE[2]]);
+    let (mode, drop_clean) =
+        (one_of(rng, &["write-back", "write-back", "write-through"]), one_of(rng, &["regions", "regions", "all"]));
+    let mut text = format!(
+        "{above}[[layer]]\nkind = \"cache\"\nmode = \"{mode}\"\ndirty_limit = \"{}%\"\nclean_size = {}\nclean_batch = {}\n\
+         copies = {}\ndrop_clean = \"{drop_clean}\"\nregion = {}\nsequential = {}\n[[layer.below]]\n",
+        one_of(rng, &[0, 20, 20, 60, 100]),
+        one_of(rng, &[4096, 16 << 10, 512 << 10]),
+        one_of(rng, &[4096, 16 << 10, 256 << 10]),
+        one_of(rng, &[1, 2, 4]),
+        512 * one_of(rng, &[8_u64, 32, 1000]),
+        512 * one_of(rng, &[0_u64, 8, 16, 100]),
+    );
+    text.push_str(one_of(
+        rng,
+        &["", "", "", "kind = \"ata\"\ntags = 4\n", "kind = \"scheduler\"\npolicy = \"noop\"\ndepth = 3\n"],
+    ));
+    text.push_str("[[layer.below]]\n");
+    text.push_str(&disk_of_a_cache(rng));
+    text
+}
+
+/// What a cache caches: the drive of the case, a disk, or layers.
+fn disk_of_a_cache(rng: &mut Rng) -> String {
+    match rng.random_range(0..10) {
+        0..=1 => layer(rng, "layer.below", 1, Kinds::All, None),
+        2..=5 => disk::draw(rng),
+        _ => String::new(),
+    }
 }
 
 /// A host that appends to segments.
@@ -261,6 +297,36 @@ fn ata(rng: &mut Rng) -> String {
         one_of(rng, &[0, 200]),
         one_of(rng, &[0, 150_000]),
     )
+}
+
+/// A cache of a disk, which is a drive or layers above drives, with few sets of few blocks; in some cases above a scheduler or below
+/// one.
+fn flashcache(rng: &mut Rng) -> String {
+    let above = one_of(rng, &ABOVE);
+    let (set, sets) = (one_of(rng, &[1_u64, 2, 4, 8]), rng.random_range(1..=4));
+    let mode = one_of(rng, &["write-back", "write-back", "write-back", "write-through", "write-around"]);
+    let mut text = format!(
+        "{above}[[layer]]\nkind = \"flashcache\"\nmode = \"{mode}\"\nset = {set}\nsize = {}\nreplacement = \"{}\"\n\
+         metadata_block = {}\ndirty_threshold = \"{}%\"\nclean_writes_set = {}\nclean_writes_total = {}\n\
+         fallow_delay = \"{}us\"\nskip_sequential = {}\ntrim = {}\n",
+        set * sets * 4096,
+        one_of(rng, &["fifo", "lru"]),
+        one_of(rng, &[512, 512, 4096]),
+        one_of(rng, &[0, 20, 60, 100]),
+        one_of(rng, &[1, 2, 8]),
+        one_of(rng, &[1, 4, 8]),
+        one_of(rng, &[0, 2000, 900_000_000]),
+        one_of(rng, &[0, 0, 8192, 32 << 10]),
+        rng.random_bool(0.3),
+    );
+    text.push_str(if rng.random_bool(0.2) {
+        "[[layer.below]]\nkind = \"scheduler\"\ndepth = 2\n"
+    } else {
+        "[[layer.below]]\n"
+    });
+    text.push_str("[[layer.below]]\n");
+    text.push_str(&disk_of_a_cache(rng));
+    text
 }
 
 /// Restoring in the host, with a log that is full soon.

@@ -4,6 +4,7 @@
 //! draw        a stack and what happens to it, from a seed
 //! system      the stack and the oracle, over crashes and cuts
 //! exhaustive  every cut of every short sequence of commands
+//! fuzzing     damaged metadata of a cache
 //! ```
 //!
 //! The oracle looks at the stack from above, through its layers, and knows nothing of them but what each says of a
@@ -12,6 +13,7 @@
 mod disk;
 mod draw;
 mod exhaustive;
+pub mod fuzzing;
 mod system;
 
 use ssdlab_device::DriveConfig;

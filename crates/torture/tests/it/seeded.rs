@@ -5,6 +5,7 @@
 use std::sync::Mutex;
 
 use ssdlab_device::seeded::{self, Bug};
+use ssdlab_torture::cache::CacheScope;
 use ssdlab_torture::segments::SegmentScope;
 use ssdlab_torture::shrd::LogScope;
 use ssdlab_torture::tags::TagScope;
@@ -13,7 +14,7 @@ use ssdlab_torture::{Case, Draw, Finding, Scope, Totals, draw, run, shrink};
 use crate::page;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(Bug, u64); 74] = [
+const ALLOWED: [(Bug, u64); 87] = [
     (Bug::EraseDoesNotWait, 200),
     (Bug::FlushReturnsEarly, 100),
     (Bug::FlushMissesTheLast, 100),
@@ -88,6 +89,19 @@ const ALLOWED: [(Bug, u64); 74] = [
     (Bug::RevivalBeforeList, 1000),
     (Bug::UnlistedPagesTaken, 100),
     (Bug::OlderListTaken, 100),
+    (Bug::HoleInMap, 400),
+    (Bug::CollisionTaken, 200),
+    (Bug::DirtyDropped, 100),
+    (Bug::MarkMissing, 100),
+    (Bug::MarkKept, 100),
+    (Bug::MovedWithoutMark, 400),
+    (Bug::EvictionNotNoted, 100),
+    (Bug::EvictedCopyErased, 400),
+    (Bug::CleanedCopyUnnamed, 100),
+    (Bug::NoteOutlivesEviction, 200),
+    (Bug::OlderNoteWins, 100),
+    (Bug::OlderCopyFound, 100),
+    (Bug::ReturningForgotten, 1000),
 ];
 
 /// Found where reads fail far more often than they are drawn to: several pages of one stripe have to be lost.
@@ -137,6 +151,23 @@ const OF_SEGMENTS: [Bug; 7] = [
     Bug::HolesStayOpen,
 ];
 
+/// Bugs of drives of the set `cache`: found by a host that sends its commands.
+const OF_A_CACHE: [Bug; 13] = [
+    Bug::HoleInMap,
+    Bug::CollisionTaken,
+    Bug::DirtyDropped,
+    Bug::MarkMissing,
+    Bug::MarkKept,
+    Bug::MovedWithoutMark,
+    Bug::EvictionNotNoted,
+    Bug::EvictedCopyErased,
+    Bug::CleanedCopyUnnamed,
+    Bug::NoteOutlivesEviction,
+    Bug::OlderNoteWins,
+    Bug::OlderCopyFound,
+    Bug::ReturningForgotten,
+];
+
 /// Commands of a case.
 const COMMANDS: u64 = 200;
 
@@ -145,6 +176,7 @@ fn hunt(bug: Bug, seeds: u64) -> Option<(u64, Finding, usize)> {
     match bug {
         bug if OF_A_SET.contains(&bug) => hunt_in(bug, seeds, &TagScope { commands: COMMANDS }),
         bug if OF_A_LOG.contains(&bug) => hunt_in(bug, seeds, &LogScope),
+        bug if OF_A_CACHE.contains(&bug) => hunt_in(bug, seeds, &CacheScope),
         bug if OF_LISTS.contains(&bug) => hunt_in(bug, seeds, &Scope::with_lists(COMMANDS)),
         bug if OF_SEGMENTS.contains(&bug) => hunt_in(bug, seeds, &SegmentScope),
         bug => hunt_in(bug, seeds, &Scope::everything(COMMANDS)),

@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 41] = [
+const ALLOWED: [(LayerBug, u64); 60] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -51,11 +51,33 @@ const ALLOWED: [(LayerBug, u64); 41] = [
     (LayerBug::CleanKeptAfterLoss, 1000),
     (LayerBug::PartOfUnreadBlock, 1000),
     (LayerBug::OthersNotRepeated, 1000),
+    (LayerBug::AnswerBeforeMetadata, 400),
+    (LayerBug::MetadataUnforced, 400),
+    (LayerBug::DataUnforced, 400),
+    (LayerBug::CleanUnforced, 400),
+    (LayerBug::CleanNotWritten, 400),
+    (LayerBug::PastDirtyBlock, 400),
+    (LayerBug::OldBlockKept, 400),
+    (LayerBug::FillAfterLoss, 400),
+    (LayerBug::FlushOfCacheAlone, 400),
+    (LayerBug::FillOverWrite, 4000),
+    (LayerBug::CleanBeforeFlush, 4000),
+    (LayerBug::OlderCopyKept, 4000),
+    (LayerBug::EvictBeforeDisk, 4000),
+    (LayerBug::CleanKeptAfterCrash, 4000),
+    (LayerBug::CopyCleansNewer, 4000),
+    (LayerBug::DirtyTableKept, 4000),
+    (LayerBug::DiskNotFlushed, 4000),
+    (LayerBug::DiskBeforeBit, 4000),
+    (LayerBug::PartOverDirty, 4000),
 ];
 
 /// Those that seeds with drivers look for.
-const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 2] =
-    [LayerBug::TableBeforeData..=LayerBug::LogNotRestored, LayerBug::TrimBeforeCommit..=LayerBug::LaterWriteFirst];
+const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 3] = [
+    LayerBug::TableBeforeData..=LayerBug::LogNotRestored,
+    LayerBug::TrimBeforeCommit..=LayerBug::LaterWriteFirst,
+    LayerBug::FillOverWrite..=LayerBug::PartOverDirty,
+];
 
 #[test]
 fn every_bug_seeded_into_a_layer_is_found_within_its_seeds() {

@@ -1,5 +1,6 @@
 //! Stacks under crashes of the host, power cuts of one drive, and cuts of everything.
 
+use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_base::command_sets::zoned::ZONED;
@@ -19,6 +20,43 @@ fn drawn_stacks_keep_what_they_promise() {
 #[test]
 fn drawn_drivers_keep_what_they_promise() {
     keep_what_they_promise(true);
+}
+
+/// Every tenth seed draws FlashCache; this runs those alone. `SSDLAB_TORTURE` multiplies their number.
+#[test]
+fn drawn_caches_of_disks_keep_what_they_promise() {
+    let times: u64 = std::env::var("SSDLAB_TORTURE").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let first: u64 = std::env::var("SSDLAB_FIRST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let scope = StackScope { host: None, drive: None, commands: 200, drivers: false, faults: true };
+    let mut totals = Totals::default();
+    for number in first / 10..first / 10 + 60 * times {
+        let case = draw(number * 10 + 5, &scope).expect("a case is drawn");
+        assert!(case.subject.text.contains("flashcache"), "{}", case.subject.text);
+        if let Err(finding) = run(&case, &mut totals) {
+            failing::none("caches of disks", Some((case, finding)));
+        }
+    }
+    assert!(totals.stack_cuts.iter().all(|count| *count > 50), "{:?}", totals.stack_cuts);
+    println!("{} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+}
+
+/// FlashCache as it was refused barriers: what was flushed is lost. The same seeds find nothing where flushes are passed on.
+#[test]
+fn a_cache_that_refuses_flushes_loses_what_was_flushed() {
+    let found = |flushes: &str| {
+        let text = format!(
+            "[[layer]]\nkind = \"flashcache\"\nset = 4\nsize = \"64k\"\nmetadata_block = 512\nflushes = \"{flushes}\"\n\
+             [[layer.below]]\n[[layer.below]]\n"
+        );
+        let scope =
+            StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
+        (1..=40).find_map(|seed| {
+            let case = draw(seed, &scope).expect("a case is drawn");
+            run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
+        })
+    };
+    assert!(found("refused").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("refused"));
+    assert_eq!(found("passed"), None);
 }
 
 /// Programs failed where no block of their lane was free. Each try to write such a page elsewhere counted as space that
@@ -49,6 +87,24 @@ fn a_table_in_ram_loses_what_was_flushed() {
     };
     assert!(found("ram").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("ram"));
     assert_eq!(found("drive"), None);
+}
+
+/// A cache that keeps clean blocks after a crash, as published, returns an older state of a block after a newer one, or forgets what was
+/// read: the disk has another. The same seeds find nothing where they are dropped.
+#[test]
+fn clean_blocks_that_are_kept_after_a_crash_go_back() {
+    let found = |drop_clean: &str| {
+        let text = format!("[[layer]]\nkind = \"cache\"\nsequential = \"1k\"\ndrop_clean = \"{drop_clean}\"\n");
+        let scope =
+            StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
+        (1..=80).find_map(|seed| {
+            let case = draw(seed, &scope).expect("a case is drawn");
+            run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
+        })
+    };
+    assert!(found("none").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("none"));
+    assert_eq!(found("regions"), None);
+    assert_eq!(found("all"), None);
 }
 
 fn keep_what_they_promise(drivers: bool) {
@@ -131,6 +187,79 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_the_path_of_a_hos
         failing::none(buffer, found.failed);
         let totals = found.totals;
         println!("{buffer}, {text:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+        cuts += totals.stack_cuts.iter().sum::<u64>();
+    }
+    assert!(cuts > 20_000, "{cuts} cuts");
+}
+
+/// Through a cache of one or two blocks above a disk of three: whole blocks and parts of them, reads that fill the cache, a trim, a flush.
+#[test]
+fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_cache_of_a_disk_is_survived() {
+    let alphabet = [
+        Request::new(Op::Write, 0, 8),
+        Request { fua: true, ..Request::new(Op::Write, 8, 16) },
+        Request::new(Op::Write, 3, 8),
+        Request::new(Op::Trim, 2, 8),
+        Request::new(Op::Read, 0, 24),
+        Request::new(Op::Flush, 0, 0),
+    ];
+    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let mut cuts = 0;
+    for (buffer, keys) in [
+        ("lru", "size = 8192\ndirty_threshold = \"0%\"\n"),
+        ("none", "size = 4096\nreplacement = \"lru\"\ntrim = true\n"),
+    ] {
+        let text = format!(
+            "[[layer]]\nkind = \"flashcache\"\nset = 1\nmetadata_block = 512\nskip_sequential = 0\n{keys}\
+             [[layer.below]]\n[[layer.below]]\n"
+        );
+        let mut drive = handful();
+        drive.user_bytes = 16384;
+        drive.flash.geometry.blocks_per_plane += 6;
+        drive.buffer.policy = buffer.to_string();
+        drive.buffer.bytes = 2048;
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let found = walk(&Stack::new(text.clone()), &drive, &alphabet, length, jobs);
+        failing::none(buffer, found.failed);
+        let totals = found.totals;
+        println!("{buffer}, {text:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+        cuts += totals.stack_cuts.iter().sum::<u64>();
+    }
+    assert!(cuts > 20_000, "{cuts} cuts");
+}
+
+/// Through the cache manager above a cache and a disk of eight blocks: a write that is cached, one that is too long for it, a part of a
+/// block, a trim, a read that fills the cache, a flush; with copies to the disk at once, and without.
+#[test]
+fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_cache_is_survived() {
+    let alphabet = [
+        Request::new(Op::Write, 0, 2),
+        Request { fua: true, ..Request::new(Op::Write, 0, 6) },
+        Request::new(Op::Write, 1, 2),
+        Request::new(Op::Trim, 0, 4),
+        Request::new(Op::Read, 0, 8),
+        Request::new(Op::Flush, 0, 0),
+    ];
+    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let layer = "[[layer]]\nkind = \"cache\"\nsequential = \"2k\"\nregion = \"2k\"\n";
+    let mut cuts = 0;
+    for (buffer, keys) in [
+        ("none", "dirty_limit = \"100%\"\n"),
+        ("lru", "dirty_limit = \"0%\"\n"),
+        ("lru", "mode = \"write-through\"\ndrop_clean = \"all\"\n"),
+    ] {
+        let mut drive = handful();
+        drive.user_bytes = 8192;
+        drive.flash.geometry.blocks_per_plane += 2;
+        drive.ftl.design = ssdlab_device::design_with(&CACHE).expect("a design").to_string();
+        drive.buffer.policy = buffer.to_string();
+        drive.buffer.bytes = 2048;
+        ssdlab_device::handful_for_design(&mut drive, false);
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let found = walk(&Stack::new(format!("{layer}{keys}")), &drive, &alphabet, length, jobs);
+        failing::none(buffer, found.failed);
+        let totals = found.totals;
+        println!("{buffer}, {keys:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
         cuts += totals.stack_cuts.iter().sum::<u64>();
     }
     assert!(cuts > 20_000, "{cuts} cuts");

@@ -13,6 +13,7 @@ use super::Ssc;
 use crate::Status;
 use crate::ftl::{CannotYet, Commands, Ftl, Outcome, SetCommand, TrimTarget};
 use crate::media::Media;
+use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 
 /// The blocks that a command touches.
@@ -86,7 +87,7 @@ impl Ssc {
     fn written(&mut self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
         let blocks = whole(media, command)?;
         let clean = command.opcode == WRITE_CLEAN;
-        if !self.is_loose(clean) && !self.has_room_for(blocks.clone()) {
+        if !self.is_loose(clean) && !command.has_room {
             return Err(NO_ROOM);
         }
         if clean && blocks.start < blocks.end {
@@ -95,17 +96,6 @@ impl Ssc {
             assert_eq!(before, None, "command {number} writes clean blocks twice");
         }
         Ok(Outcome { block_io: true, beside_buffer: clean, ..Outcome::new(Status::Success) })
-    }
-
-    /// Whether blocks that collection has to keep find a place beside those that there are.
-    fn has_room_for(&self, blocks: Range<Lpn>) -> bool {
-        let kept = self.kept_units - self.log.in_use().count() as u64;
-        let room = u64::from(self.user_units).saturating_sub(kept);
-        if u64::from(blocks.end - blocks.start) <= room {
-            return true;
-        }
-        let is_kept = |lpn: Lpn| self.table.get(lpn).is_some_and(|present| !self.is_loose(present.clean));
-        Lpn::each(blocks).filter(|lpn| !is_kept(*lpn)).count() as u64 <= room
     }
 
     fn read(&self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
@@ -160,10 +150,12 @@ impl Ssc {
         self.table.set_clean(lpn);
         let place = media.place_of(present.unit);
         // After a power cut it is clean, or absent if this copy is lost: never an older one.
-        self.log.note(lpn.0, Some(media.flash.oob.sequence(place.block, place.page)), true);
+        let copy = media.flash.oob.sequence(place.block, place.page);
+        self.log.note(lpn.0, Some(if seeded(Bug::CleanedCopyUnnamed) { 0 } else { copy }), true);
         if self.is_loose(true) {
             self.invalidate(media, present.unit, false);
             self.set_valid(media, present.unit, true);
+            self.may_return(media, lpn);
         }
         self.counters.cleaned += 1;
     }

@@ -6,10 +6,18 @@ use ssdlab_base::Rng;
 use super::CLEAN;
 use super::log::Log;
 use crate::description::{Default, Key, Kind, Words, words};
-use crate::{DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
+use crate::{Allocation, DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
 
 /// The table.
-pub(super) const KEYS: &[Key] = &[CHECKPOINT, SILENT_EVICTION, VICTIMS_BY];
+pub(super) const KEYS: &[Key] = &[ADDRESSES, CHECKPOINT, SILENT_EVICTION, VICTIMS_BY];
+
+const ADDRESSES: Key = Key::new(
+    "addresses",
+    Kind::ANY_SIZE,
+    Default::Means("`capacity.user`"),
+    "How far the addresses of the drive go: the capacity of the disk that it caches, in whole mapping units. `capacity.user` is how much \
+     data it has room for, and the map takes memory by that and not by this.",
+);
 
 const CHECKPOINT: Key = Key::new(
     "map_checkpoint",
@@ -67,6 +75,11 @@ pub(super) fn counts_clean(config: &DriveConfig) -> bool {
     config.ftl.own.choice::<VictimsBy>(&VICTIMS_BY, &config.flash.geometry) == VictimsBy::Valid
 }
 
+/// Bytes of the disk's addresses.
+pub(super) fn logical_bytes(config: &DriveConfig) -> u64 {
+    config.ftl.own.some_number(&ADDRESSES, &config.flash.geometry).unwrap_or(config.user_bytes)
+}
+
 /// Units on flash.
 pub(super) fn units_on_flash(config: &DriveConfig) -> u64 {
     let geometry = &config.flash.geometry;
@@ -104,15 +117,52 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         );
         return refuse("gc.free_blocks", reason);
     }
-    let log_units = Log::units_for(units_on_flash(config), config.ftl.mapping_unit);
-    let addresses = u64::from(config.user_units()) + u64::from(log_units);
-    if addresses >= u64::from(CLEAN) - 2 {
+    check_addresses(config)
+}
+
+/// Refuses addresses that the map cannot have.
+fn check_addresses(config: &DriveConfig) -> Result<(), DriveError> {
+    let (user, logical, unit) = (config.user_bytes, logical_bytes(config), u64::from(config.ftl.mapping_unit));
+    let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
+    if !logical.is_multiple_of(unit) {
+        return refuse("ftl.addresses", format!("found {logical} bytes, expected a whole number of units of {unit}"));
+    }
+    if logical < user {
         let reason = format!(
-            "{} units of the user and {log_units} of the log: the design 'ssc' numbers fewer than {} (ftl.mapping_unit)",
-            config.user_units(),
-            CLEAN - 2
+            "found {logical} bytes, expected at least capacity.user = {user}: a cache that is larger than its disk has room that no address \
+             names"
         );
-        return refuse("capacity.user", reason);
+        return refuse("ftl.addresses", reason);
+    }
+    let log_units = u64::from(Log::units_for(units_on_flash(config), config.ftl.mapping_unit));
+    let most = u64::from(CLEAN) - 3;
+    if logical / unit + log_units > most {
+        let reason = format!(
+            "found {logical} bytes, which are {} units, beside {log_units} units of the log: the design 'ssc' numbers at most {most} of both, \
+             which with this ftl.mapping_unit ({unit}) leaves {} bytes",
+            logical / unit,
+            most.saturating_sub(log_units) * unit
+        );
+        return refuse("ftl.addresses", reason);
+    }
+    if logical == user {
+        return Ok(());
+    }
+    if let Allocation::Static(_) = config.ftl.allocation {
+        let reason = format!(
+            "an order in which the LPN decides the plane, but ftl.addresses = {logical} is more than capacity.user = {user}: dirty blocks could \
+             all be those of one plane, which has no room for them; expected \"dynamic\" or \"round-robin:...\""
+        );
+        return refuse("ftl.allocation", reason);
+    }
+    if config.placement.policy != crate::placement::DEFAULT {
+        let reason = format!(
+            "found \"{}\", expected \"{}\" beside ftl.addresses = {logical}: it keeps the age of each address, and there are more of them than \
+             capacity.user = {user}",
+            config.placement.policy,
+            crate::placement::DEFAULT
+        );
+        return refuse("placement.policy", reason);
     }
     Ok(())
 }

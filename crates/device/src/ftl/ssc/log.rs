@@ -285,14 +285,20 @@ impl Log {
         self.facts.iter().map(of).collect()
     }
 
-    /// Where log units in use are.
-    pub(super) fn in_use(&self) -> impl Iterator<Item = UnitId> + '_ {
-        self.by_live.iter().map(|(_, number)| self.units[*number as usize].unit)
-    }
-
     /// The log unit in use with the fewest needed notes.
     pub(super) fn least(&self) -> Option<u32> {
         self.by_live.first().map(|(_, number)| *number)
+    }
+
+    /// How many log units are in use.
+    pub(super) fn in_use_count(&self) -> usize {
+        self.by_live.len()
+    }
+
+    /// Log units in use without a note that counts, and the one with the fewest.
+    pub(super) fn hardly_needed(&self) -> Vec<u32> {
+        let without = self.by_live.iter().take_while(|(live, _)| *live == 0).count();
+        self.by_live.iter().take(without + 1).map(|(_, number)| *number).collect()
     }
 
     /// Whether all counts agree.
@@ -306,6 +312,23 @@ impl Log {
             }
         }
         in_sram == self.in_sram.len() && self.units.iter().zip(live).all(|(unit, live)| unit.live == live)
+    }
+}
+
+/// Any bytes as the words of a log unit, as they are and with the header that they would need: they are refused, or notes that are
+/// written as the same words. A fuzz target, and a test, give it bytes.
+///
+/// # Panics
+/// They are notes that are written otherwise.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn notes_from_bytes(bytes: &[u8]) {
+    let (words, _) = bytes.as_chunks::<8>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let header = [MAGIC << 32 | (words.len() / NOTE_WORDS) as u64, checksum(&words)];
+    for words in [words.clone(), [&header[..], &words].concat()] {
+        if let Some(notes) = Note::decode(&words) {
+            assert_eq!(*Note::encode(&notes), words[..], "{notes:?} came from other words");
+        }
     }
 }
 

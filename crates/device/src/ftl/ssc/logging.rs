@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use ssdlab_flash::{BlockId, Cause, Lpn, OpKind, Ppn, UnitId};
 
 use super::Ssc;
-use super::log::{Fact, IN_SRAM, Note};
+use super::log::{IN_SRAM, Note};
 use crate::ftl::{MAX_UNITS, NoSpace, TrimTarget};
 use crate::media::{Frontier, Media, Programming};
 use crate::waiter::Waiter;
@@ -29,7 +29,7 @@ impl Ssc {
         let mut started = 0;
         self.forget_told(media);
         while !self.log.in_sram.is_empty() {
-            let name = Lpn(self.user_units + self.log.unused());
+            let name = Lpn(self.logical_units + self.log.unused());
             let (group, frontier) = match to {
                 TrimTarget::Host => {
                     let frontier = Frontier::Host(0);
@@ -46,11 +46,11 @@ impl Ssc {
             let mut pins: ArrayVec<BlockId, MAX_UNITS> = ArrayVec::new();
             while owners.len() < self.units_per_page as usize
                 && !self.log.in_sram.is_empty()
-                && self.allocator.share_page(name, Lpn(self.user_units + self.log.unused()))
+                && self.allocator.share_page(name, Lpn(self.logical_units + self.log.unused()))
             {
                 let unit = first + owners.len() as u32;
                 let (number, superseded) = self.write_log_unit(media, unit);
-                owners.push(Lpn(self.user_units + number));
+                owners.push(Lpn(self.logical_units + number));
                 pins.extend(superseded);
                 self.counters.log_units += 1;
             }
@@ -71,21 +71,29 @@ impl Ssc {
     fn forget_told(&mut self, media: &mut Media) {
         let of_sram = self.log.in_sram.iter().copied();
         self.forget_all(media, &of_sram.collect::<Vec<u32>>());
-        let is_told = |unit: &UnitId| media.is_durable(media.page_of(*unit));
-        if !self.log.in_sram.is_empty() || !self.log.in_use().all(|unit| is_told(&unit)) {
-            // What takes the place of a note is not on flash.
-            return;
-        }
-        while let Some(number) = self.log.least() {
+        for number in self.log.hardly_needed() {
             let lpns = self.log.units[number as usize].lpns.clone();
             let at_home = |lpn: &u32| self.log.facts.get(lpn).is_some_and(|fact| fact.home == number);
             self.forget_all(media, &lpns.into_iter().filter(at_home).collect::<Vec<u32>>());
-            if self.log.first_told() != Some(number) {
-                return;
+            if self.still_told_by(media, number).is_empty() {
+                let unit = self.log.end(number);
+                self.invalidate(media, unit, false);
             }
-            let unit = self.log.end(number);
-            self.invalidate(media, unit, false);
         }
+    }
+
+    /// Blocks with a note in a log unit that a power cut may have to find there: it is needed, and what took its place, if anything did, is
+    /// not on flash.
+    fn still_told_by(&self, media: &Media, number: u32) -> Vec<u32> {
+        let is_told = |home: u32| {
+            let at = self.log.units[home as usize].unit;
+            at != UnitId::NONE && media.is_durable(media.page_of(at))
+        };
+        let is_needed = |lpn: &u32| {
+            let home = self.log.facts.get(lpn).map(|fact| fact.home);
+            home.is_some_and(|home| home == number || home == IN_SRAM || !is_told(home))
+        };
+        self.log.units[number as usize].lpns.iter().copied().filter(is_needed).collect()
     }
 
     /// Forgets notes that flash tells without.
@@ -95,23 +103,22 @@ impl Ssc {
         }
     }
 
+    /// The log unit with the fewest needed notes, if those of SRAM go to one unit with its own: so there are never more log units than notes
+    /// fill. Collection writes them where it collects, and a single plane has no room for many.
+    fn joins(&self, media: &Media) -> Option<u32> {
+        let fits =
+            |number: &u32| self.still_told_by(media, *number).len() + self.log.in_sram.len() <= self.log.per_unit();
+        self.log.least().filter(fits)
+    }
+
     /// Binds notes to a unit of flash: those in SRAM, and those of a log unit that is given up for it. Returns the number of the log
     /// unit, and the block of the one that was given up.
     fn write_log_unit(&mut self, media: &mut Media, unit: UnitId) -> (u32, Option<BlockId>) {
         let number = self.log.unused();
         let mut notes = Vec::new();
-        let emptied = self.log.to_empty();
+        let emptied = self.log.to_empty().or_else(|| self.joins(media));
         if let Some(emptied) = emptied {
-            for lpn in self.log.units[emptied as usize].lpns.clone() {
-                let Some(Fact { home, .. }) = self.log.facts.get(&lpn).copied() else { continue };
-                // What took the place of a note is on flash, or goes with this one.
-                let is_told = |home: u32| {
-                    let at = self.log.units[home as usize].unit;
-                    at != UnitId::NONE && media.is_durable(media.page_of(at))
-                };
-                if home == number || home != emptied && home != IN_SRAM && is_told(home) {
-                    continue;
-                }
+            for lpn in self.still_told_by(media, emptied) {
                 match self.note_of(media, lpn) {
                     Some(note) => {
                         notes.push(note);

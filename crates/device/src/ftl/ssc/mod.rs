@@ -15,6 +15,7 @@
 //! - `logging.rs`: which notes are needed, and how they get to flash.
 //! - `programs.rs`: units written by the host, moved out of victims, or rewritten after a failure.
 //! - `commands.rs`: the set `cache`.
+//! - `room.rs`: what counts as kept, of a drive with more addresses than room.
 //! - `recovery.rs`: the map from owners and notes.
 //! - `keys.rs`: the design's keys, and the drives that it takes.
 
@@ -24,6 +25,7 @@ mod log;
 mod logging;
 mod programs;
 mod recovery;
+mod room;
 mod table;
 
 use std::cell::Cell;
@@ -34,13 +36,17 @@ use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::{Saved, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, Ppn, UnitId};
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use self::log::notes_from_bytes;
 use self::log::{Log, Remembered};
+use self::room::Room;
 use self::table::{COPIES_BYTES, Present, SLOT_BYTES, Table};
 use super::allocator::Allocator;
 use super::bit_fields::next_set;
 use super::page_of_units::Purpose;
 use super::{
-    Commands, Design, Drawing, Found, Ftl, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite, full_mask,
+    Commands, Design, Drawing, Found, Ftl, LimitedRoom, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
+    full_mask,
 };
 use crate::media::{Frontier, Media, Place};
 use crate::recovery_reads::RecoveryReads;
@@ -70,6 +76,7 @@ pub(super) const DESIGN: Design = Design {
         check: keys::check,
         commands: Some(&CACHE),
         lists_owners: true,
+        logical_bytes: keys::logical_bytes,
         drawing: Drawing { drive: keys::draw, handful: keys::handful, one_in: 11, ..Drawing::ANY },
         ..Make::of(|config| Box::new(Ssc::new(config)), Ssc::simulator_bytes)
     },
@@ -105,7 +112,10 @@ pub(crate) struct Ssc {
     kept_units: u64,
     /// Valid units that collection drops.
     loose_units: u64,
+    /// Blocks that it has room for.
     user_units: u32,
+    /// Blocks of the disk; log units are numbered behind them.
+    logical_units: u32,
     units_per_page: u32,
     full_mask: u64,
     copyback: bool,
@@ -120,6 +130,8 @@ pub(crate) struct Ssc {
     clean_writes: BTreeMap<u32, u32>,
     /// Blocks with notes that were found nowhere else: they are erased when the log has these again.
     stale_logs: Vec<BlockId>,
+    /// Where there are more addresses than room: what is not kept any more, and whether a power cut can undo that.
+    room: Option<Room>,
     /// Slots looked at beyond the first of each look, that the processor was not charged for.
     owed: Cell<u32>,
     /// Looks, and slots looked at.
@@ -132,12 +144,13 @@ impl Ssc {
         let unit_bytes = config.ftl.mapping_unit;
         let units = keys::units_on_flash(config);
         Ssc {
-            table: Table::new(units),
+            table: Table::new(units, config.logical_units()),
             log: Log::new(units, unit_bytes),
             valid: HugeArray::new(units.div_ceil(64) as usize),
             kept_units: 0,
             loose_units: 0,
             user_units: config.user_units(),
+            logical_units: config.logical_units(),
             units_per_page: config.flash.geometry.page_bytes / unit_bytes,
             full_mask: full_mask(unit_bytes),
             copyback: config.gc.copyback && config.flash.copyback,
@@ -147,6 +160,7 @@ impl Ssc {
             emptied: BTreeMap::new(),
             clean_writes: BTreeMap::new(),
             stale_logs: Vec::new(),
+            room: (config.logical_units() > config.user_units()).then(Room::default),
             owed: Cell::new(0),
             looks: Cell::new((0, 0)),
             counters: Counters::default(),
@@ -156,7 +170,7 @@ impl Ssc {
     /// Bytes that [`Ssc::new`] takes, and notes on as many blocks as flash has units.
     fn simulator_bytes(config: &DriveConfig) -> u64 {
         let units = keys::units_on_flash(config);
-        let slots = Table::slots_for(units) * size_of::<table::Slot>() as u64;
+        let slots = Table::simulator_bytes(units);
         let notes = units * (size_of::<log::Fact>() as u64 + 16);
         slots + notes + HugeArray::<u64>::bytes_of(units.div_ceil(64))
     }
@@ -173,6 +187,11 @@ impl Ssc {
     /// Whether collection drops what is clean or not.
     const fn is_loose(&self, clean: bool) -> bool {
         clean && self.silent_eviction
+    }
+
+    /// Whether collection drops a block that it finds in a victim.
+    fn is_dropped(&self, clean: bool) -> bool {
+        self.is_loose(clean) || seeded(Bug::DirtyDropped)
     }
 
     fn set_valid(&mut self, media: &mut Media, unit: UnitId, loose: bool) {
@@ -211,7 +230,7 @@ impl Ssc {
     /// Whether an owner is a log unit; its number.
     fn log_number(&self, lpn: Lpn) -> Option<u32> {
         debug_assert_eq!(lpn, unmarked(lpn), "an owner is looked at with its mark");
-        lpn.0.checked_sub(self.user_units)
+        lpn.0.checked_sub(self.logical_units)
     }
 
     /// The processor looks a block up.
@@ -253,7 +272,7 @@ impl Ssc {
         let written = media.flash.blocks.get(block).programmed;
         let first = media.unit_at(Place { block, page: 0 });
         let owners = media.flash.oob.lpns(first, written * self.units_per_page).iter().copied();
-        owners.filter(|owner| is_owned(*owner)).map(unmarked).filter(|lpn| lpn.0 < self.user_units).collect()
+        owners.filter(|owner| is_owned(*owner)).map(unmarked).filter(|lpn| lpn.0 < self.logical_units).collect()
     }
 
     /// A block leaves the cache by order of the host, now and after a power cut. Returns whether it was there.
@@ -267,9 +286,17 @@ impl Ssc {
             return false;
         };
         self.table.forget(lpn);
-        self.log.note(lpn.0, None, false);
-        let block = self.invalidate(media, old.unit, self.is_loose(old.clean));
-        media.pool.set_trimmed(block);
+        if !seeded(Bug::EvictionNotNoted) {
+            self.log.note(lpn.0, None, false);
+        }
+        let loose = self.is_loose(old.clean);
+        let block = self.invalidate(media, old.unit, loose);
+        if !loose {
+            self.may_return(media, lpn);
+        }
+        if !seeded(Bug::EvictedCopyErased) {
+            media.pool.set_trimmed(block);
+        }
         self.counters.evicted += 1;
         true
     }
@@ -277,8 +304,8 @@ impl Ssc {
     /// Collection drops a clean block.
     fn drop_clean(&mut self, media: &mut Media, lpn: Lpn) {
         let old = self.table.forget(lpn).expect("a block that is dropped is there");
-        assert!(old.clean, "block {lpn} is dropped, and is dirty");
-        let block = self.invalidate(media, old.unit, true);
+        assert!(self.is_dropped(old.clean), "block {lpn} is dropped, and is dirty");
+        let block = self.invalidate(media, old.unit, self.is_loose(old.clean));
         let copies = self.table.slot(lpn).map_or(0, |slot| slot.copies);
         // The erase takes the only copy: nothing can come back.
         if copies > 1 && !seeded(Bug::EraseBeforeTrimRecord) {
@@ -340,6 +367,14 @@ impl Ftl for Ssc {
         }
     }
 
+    fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.table.get(lpn).is_some()
+    }
+
+    fn next_mapped(&self, first: Lpn, end: Lpn) -> Lpn {
+        self.table.known(first..end).find(|lpn| self.is_mapped(*lpn)).unwrap_or(end)
+    }
+
     fn owner(&self, owner: Lpn) -> Lpn {
         if is_owned(owner) { unmarked(owner) } else { owner }
     }
@@ -350,7 +385,9 @@ impl Ftl for Ssc {
 
     fn trim(&mut self, media: &mut Media, first: Lpn, end: Lpn) -> u64 {
         self.settle_erased(media);
-        let evicted = Lpn::each(first..end).map(|lpn| u64::from(self.evict(media, lpn))).sum();
+        // Of an address without a slot there is nothing to forget.
+        let known: Vec<Lpn> = self.table.known(first..end).collect();
+        let evicted = known.into_iter().map(|lpn| u64::from(self.evict(media, lpn))).sum();
         let owed = self.owed.take();
         media.look_up(owed);
         evicted
@@ -448,7 +485,7 @@ impl Ftl for Ssc {
         for (number, log_unit) in (0..).zip(&self.log.units).filter(|(_, log_unit)| log_unit.unit != UnitId::NONE) {
             mapped += 1;
             let owner = media.flash.oob.lpn(log_unit.unit);
-            wrong += u64::from(owner != Lpn(self.user_units + number) || !self.is_valid(log_unit.unit));
+            wrong += u64::from(owner != Lpn(self.logical_units + number) || !self.is_valid(log_unit.unit));
         }
         let on_flash = self.copies_on_flash(media);
         vec![
@@ -471,6 +508,14 @@ impl Ftl for Ssc {
                 detail: format!("{copies} copies counted, {on_flash} on flash; notes {}", self.log.facts.len()),
             },
         ]
+    }
+
+    fn limited_room(&self) -> Option<&dyn LimitedRoom> {
+        self.room.as_ref().map(|_| self as &dyn LimitedRoom)
+    }
+
+    fn settle_room(&mut self, media: &Media) {
+        self.settle_returning(media);
     }
 
     fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {

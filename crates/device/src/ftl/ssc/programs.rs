@@ -8,6 +8,7 @@ use super::{CLEAN, Ssc, unmarked};
 use crate::ftl::page_of_units::{Moving, PageOfUnits, Purpose, rewritten_to};
 use crate::ftl::{MAX_UNITS, NoSpace, Relocated, UnitWrite};
 use crate::media::{Frontier, Media, Place};
+use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
 
 impl Ssc {
@@ -18,8 +19,14 @@ impl Ssc {
         match old {
             Some(old) => {
                 self.invalidate(media, old.unit, self.is_loose(old.clean));
+                if self.is_loose(clean) && !self.is_loose(old.clean) {
+                    self.may_return(media, lpn);
+                }
             }
-            None => self.log.revived(lpn.0, media.sequence()),
+            None => self.log.revived(lpn.0, media.sequence() + u64::from(seeded(Bug::NoteOutlivesEviction))),
+        }
+        if !self.is_loose(clean) {
+            self.is_kept_again(lpn);
         }
         self.set_valid(media, unit, self.is_loose(clean));
         old
@@ -46,7 +53,9 @@ impl Ssc {
             let before = current.map_or(UnitId::NONE, |present| present.unit);
             // What is written anew as it is stays what it was.
             let clean = clean || write.mask == 0 && current.is_some_and(|present| present.clean);
-            owners.push(if clean { Lpn(write.lpn.0 | CLEAN) } else { write.lpn });
+            let keeps_mark = seeded(Bug::MarkKept) && current.is_some_and(|present| present.clean);
+            let is_marked = clean && !seeded(Bug::MarkMissing) || keeps_mark;
+            owners.push(if is_marked { Lpn(write.lpn.0 | CLEAN) } else { write.lpn });
             self.counters.partial_page_writes += u64::from(write.mask != self.full_mask);
             if page.complete(media, unit, before, write, self.full_mask, purpose.frontier) {
                 purpose.cause = Cause::ReadModifyWrite;
@@ -114,7 +123,7 @@ impl Ssc {
             at = unit + 1;
             let lpn = unmarked(media.flash.oob.lpn(unit));
             let is_log = self.log_number(lpn).is_some();
-            if !is_log && self.table.get(lpn).is_some_and(|present| self.is_loose(present.clean)) {
+            if !is_log && self.table.get(lpn).is_some_and(|present| self.is_dropped(present.clean)) {
                 self.drop_clean(media, lpn);
             } else {
                 sources.push(unit);
@@ -130,7 +139,7 @@ impl Ssc {
         assert!(!sources.is_empty(), "a page of nothing is moved to {place:?}");
         assert!(sources.len() <= per_page as usize, "{} units are moved to {place:?}, of {per_page}", sources.len());
         let mut owners: ArrayVec<Lpn, MAX_UNITS> = ArrayVec::new();
-        let is_log = |owner: Lpn| unmarked(owner).0 >= self.user_units;
+        let is_log = |owner: Lpn| unmarked(owner).0 >= self.logical_units;
         let mut moving = Moving::new(media, sources, purpose, from_ram, self.copyback, is_log);
         for (index, source) in sources.iter().enumerate() {
             let lpn = unmarked(media.flash.oob.lpn(*source));
@@ -149,7 +158,8 @@ impl Ssc {
             let present = self.look_up(lpn).expect("a unit that is moved is mapped");
             let old = self.remap(media, lpn, unit, present.clean);
             assert_eq!(old.map(|old| old.unit), Some(*source), "block {lpn} is moved from where it is not");
-            owners.push(if present.clean { Lpn(lpn.0 | CLEAN) } else { lpn });
+            let is_marked = present.clean && !seeded(Bug::MovedWithoutMark);
+            owners.push(if is_marked { Lpn(lpn.0 | CLEAN) } else { lpn });
         }
         let owed = self.owed.take();
         media.look_up(owed);

@@ -7,9 +7,10 @@ use ssdlab_base::damaged;
 use ssdlab_flash::{BlockId, Lpn, NONE, UnitId};
 
 use super::log::{Fact, IN_SRAM, Note, Remembered};
+use super::room::Room;
 use super::{CLEAN, Ssc, is_owned, unmarked};
-use crate::ftl::MAX_UNITS;
 use crate::ftl::oob_recovery::scan_pages;
+use crate::ftl::{LimitedRoom, MAX_UNITS};
 use crate::media::{Media, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
@@ -21,6 +22,7 @@ impl Ssc {
     pub(super) fn rebuild(&mut self, media: &mut Media, reads: &mut RecoveryReads) {
         self.table.clear();
         self.log.clear();
+        self.room.iter_mut().for_each(Room::clear);
         self.valid.as_mut_slice().fill(0);
         (self.kept_units, self.loose_units) = (0, 0);
         assert!(self.emptied.is_empty(), "recovery begins with blocks that wait for their erase");
@@ -36,6 +38,8 @@ impl Ssc {
         self.decide(media, &notes);
         self.forget_told_units(media);
         self.count_found(media);
+        let (room, kept) = (self.room(), self.kept());
+        assert!(kept <= room, "after the power cut {kept} blocks have to be kept, and there is room for {room}");
     }
 
     /// Finds the newest copy of each block and of each log unit; returns all copies of log units that there are.
@@ -56,7 +60,7 @@ impl Ssc {
                     continue;
                 }
                 let newest = self.table.get(lpn).map_or(0, |present| media.sequence_of(present.unit));
-                if media.sequence_of(unit) >= newest {
+                if media.sequence_of(unit) >= newest || seeded(Bug::OlderCopyFound) {
                     self.table.set(lpn, unit, owner.0 & CLEAN != 0);
                 }
                 self.table.add_copy(lpn);
@@ -99,7 +103,7 @@ impl Ssc {
         for found in notes {
             let rank = |(note, _, unit, in_use): &Found| (note.floor, note.clean, *in_use, media.sequence_of(*unit));
             let known = last.entry(found.0.lpn).or_insert(*found);
-            if rank(found) > rank(known) {
+            if (rank(found) > rank(known)) != seeded(Bug::OlderNoteWins) {
                 *known = *found;
             }
         }
@@ -173,7 +177,7 @@ impl Ssc {
         let in_use = (0..).zip(units.iter().copied()).filter(|(_, unit)| *unit != UnitId::NONE);
         let in_use: Vec<(u32, UnitId)> = in_use.collect();
         let mapped = self.table.all().filter(|slot| slot.unit != UnitId::NONE).map(|slot| (slot.lpn, slot.unit));
-        let log_units = in_use.iter().map(|(number, unit)| (Lpn(self.user_units + number), *unit));
+        let log_units = in_use.iter().map(|(number, unit)| (Lpn(self.logical_units + number), *unit));
         let mut seen = BTreeSet::new();
         for (lpn, unit) in mapped.chain(log_units) {
             if u64::from(unit.0) >= all {
@@ -199,6 +203,7 @@ impl Ssc {
         self.accept_facts(media, facts, &notes)?;
         self.recount_copies(media)?;
         self.count_found(media);
+        self.recount_returning();
         Ok(())
     }
 

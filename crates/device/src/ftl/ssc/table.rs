@@ -9,9 +9,12 @@
 //! the cache must be remembered, or a power cut brings an old copy back. So there are never more slots in use than units on flash.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use ssdlab_base::saved;
 use ssdlab_flash::{Lpn, UnitId};
+
+use crate::seeded::{Bug, seeded};
 
 /// Bytes of a slot in a real drive: the address with the dirty bit, and the unit (the issue of FlashTier's map, 3.3.2).
 pub(super) const SLOT_BYTES: u64 = 8;
@@ -51,7 +54,15 @@ pub(super) struct Present {
 pub(super) struct Table {
     slots: Vec<Slot>,
     used: u32,
+    /// Slots in use by region of addresses, so that who walks through addresses passes over those that are not there. No firmware has
+    /// these counts; nothing but inspection and trims of long ranges asks them.
+    regions: Vec<u32>,
+    /// The region of an address is the address shifted by this.
+    region_shift: u32,
 }
+
+/// A region has at least this many addresses: 64.
+const LEAST_REGION: u32 = 6;
 
 saved!(Slot: lpn, unit, copies, clean);
 saved!(Table: slots[..]);
@@ -62,13 +73,58 @@ impl Table {
         units + units / 4 + 1
     }
 
-    pub(super) fn new(units: u64) -> Table {
-        Table { slots: vec![EMPTY; Table::slots_for(units) as usize], used: 0 }
+    /// Regions of addresses for so many units on flash, at most: memory follows the flash and not the disk.
+    const fn most_regions(units: u64) -> u64 {
+        units / 16 + 1
+    }
+
+    /// Bytes that [`Table::new`] takes at most.
+    pub(super) const fn simulator_bytes(units: u64) -> u64 {
+        Table::slots_for(units) * size_of::<Slot>() as u64 + Table::most_regions(units) * 4
+    }
+
+    /// A table for addresses `0..addresses`.
+    pub(super) fn new(units: u64, addresses: u32) -> Table {
+        let regions = |shift: u32| u64::from(addresses >> shift) + 1;
+        let shift = (LEAST_REGION..u32::BITS).find(|shift| regions(*shift) <= Table::most_regions(units));
+        let region_shift = shift.unwrap_or(u32::BITS - 1);
+        let regions = vec![0; regions(region_shift) as usize];
+        Table { slots: vec![EMPTY; Table::slots_for(units) as usize], used: 0, regions, region_shift }
+    }
+
+    fn region(&mut self, lpn: Lpn) -> &mut u32 {
+        &mut self.regions[(lpn.0 >> self.region_shift) as usize]
+    }
+
+    /// Addresses of a range that have a slot.
+    pub(super) fn known(&self, lpns: Range<Lpn>) -> impl Iterator<Item = Lpn> {
+        let size = 1_u32 << self.region_shift;
+        let region_of = |lpn: u32| (lpn >> self.region_shift) as usize;
+        let of_range = if lpns.is_empty() { 0..0 } else { region_of(lpns.start.0)..region_of(lpns.end.0 - 1) + 1 };
+        let in_use = of_range.filter(|region| self.regions[*region] > 0);
+        in_use.flat_map(move |region| {
+            let first = Lpn((region as u32) << self.region_shift);
+            let end = Lpn(first.0.saturating_add(size));
+            self.known_of_region(first.max(lpns.start)..end.min(lpns.end))
+        })
+    }
+
+    /// Addresses of a part of a region that have a slot, in order, whichever way is shorter to find them.
+    fn known_of_region(&self, lpns: Range<Lpn>) -> impl Iterator<Item = Lpn> {
+        let is_short = ((lpns.end - lpns.start) as usize) < self.slots.len();
+        let mut sorted: Vec<Lpn> = Vec::new();
+        if !is_short {
+            sorted.extend(self.all().map(|slot| slot.lpn).filter(|lpn| lpns.contains(lpn)));
+            sorted.sort_unstable();
+        }
+        let walked = if is_short { lpns } else { lpns.end..lpns.end };
+        Lpn::each(walked).filter(|lpn| self.slot(*lpn).is_some()).chain(sorted)
     }
 
     /// Nothing is mapped.
     pub(super) fn clear(&mut self) {
         self.slots.fill(EMPTY);
+        self.regions.fill(0);
         self.used = 0;
     }
 
@@ -107,7 +163,8 @@ impl Table {
 
     /// Where a block is, if it is there.
     pub(super) fn get(&self, lpn: Lpn) -> Option<Present> {
-        let slot = self.slot(lpn).filter(|slot| slot.unit != UnitId::NONE)?;
+        let slot = if seeded(Bug::CollisionTaken) { self.slots.get(self.home(lpn)) } else { self.slot(lpn) };
+        let slot = slot.filter(|slot| slot.unit != UnitId::NONE)?;
         Some(Present { unit: slot.unit, clean: slot.clean })
     }
 
@@ -123,6 +180,7 @@ impl Table {
             self.used += 1;
             assert!((self.used as usize) < self.slots.len(), "{} addresses take all slots of the table", self.used);
             self.slots[at].lpn = lpn;
+            *self.region(lpn) += 1;
         }
         &mut self.slots[at]
     }
@@ -175,12 +233,15 @@ impl Table {
 
     /// Empties a slot, and moves into it what probing would not find behind it any more.
     fn remove(&mut self, at: usize) {
+        let in_region = self.region(self.slots[at].lpn);
+        assert!(*in_region > 0, "a slot is emptied, and its region has none");
+        *in_region -= 1;
         let (mut hole, mut next) = (at, at);
         let distance = |from: usize, to: usize, slots: usize| if to >= from { to - from } else { to + slots - from };
         loop {
             next = if next + 1 == self.slots.len() { 0 } else { next + 1 };
             let slot = self.slots[next];
-            if slot.lpn == Lpn::NONE {
+            if slot.lpn == Lpn::NONE || seeded(Bug::HoleInMap) {
                 break;
             }
             let slots = self.slots.len();
@@ -220,8 +281,14 @@ impl Table {
 
     /// Counts the slots in use of a restored table; false if probing does not find one of them.
     pub(super) fn recount(&mut self) -> bool {
-        let used = self.all().count();
+        let lpns: Vec<Lpn> = self.all().map(|slot| slot.lpn).collect();
+        let used = lpns.len();
         self.used = used as u32;
+        self.regions.fill(0);
+        for lpn in lpns {
+            let Some(count) = self.regions.get_mut((lpn.0 >> self.region_shift) as usize) else { return false };
+            *count += 1;
+        }
         used < self.slots.len()
             && self.all().all(|slot| self.slot(slot.lpn).is_some_and(|found| std::ptr::eq(found, slot)))
     }
@@ -241,7 +308,7 @@ mod tests {
             let mut rng = rng(seed, "table");
             let units = rng.random_range(1..60_u64);
             let addresses = rng.random_range(1..200_u32);
-            let mut table = Table::new(units);
+            let mut table = Table::new(units, addresses);
             let mut model: BTreeMap<u32, (Option<(u32, bool)>, u32)> = BTreeMap::new();
             for step in 0..2000_u32 {
                 let lpn = rng.random_range(0..addresses);
@@ -281,6 +348,11 @@ mod tests {
                 let there = unit.map(|(unit, clean)| Present { unit: UnitId(unit), clean });
                 assert_eq!((table.get(Lpn(*lpn)), slot.copies), (there, *copies), "seed {seed}: block {lpn}");
             }
+            let first = rng.random_range(0..addresses);
+            let end = rng.random_range(first..=addresses);
+            let known: Vec<u32> = table.known(Lpn(first)..Lpn(end)).map(|lpn| lpn.0).collect();
+            let expected: Vec<u32> = model.keys().copied().filter(|lpn| (first..end).contains(lpn)).collect();
+            assert_eq!(known, expected, "seed {seed}: addresses {first} to {end}");
             assert!(table.recount(), "seed {seed}: probing finds each slot");
         }
     }
@@ -290,7 +362,7 @@ mod tests {
     #[test]
     fn mean_probes_after_ten_capacities_of_evictions_are_those_of_linear_probing() {
         let units = 60_000_u64;
-        let mut table = Table::new(units);
+        let mut table = Table::new(units, 366_210_937);
         let mut rng = rng(3, "probes");
         let mut there: Vec<u32> = Vec::new();
         for step in 0..units * 11 {

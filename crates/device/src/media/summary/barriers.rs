@@ -2,7 +2,7 @@
 
 use ssdlab_flash::BlockId;
 
-use super::{AfterLists, Barrier, Promised, Unlisted};
+use super::{AfterLists, Barrier, Promised, Summary, Unlisted};
 use crate::media::{Media, Place};
 use crate::seeded::{Bug, seeded};
 
@@ -58,6 +58,7 @@ impl Media {
                 self.summary().ended.push(command);
                 self.wakes.space_freed = true;
             }
+            AfterLists::Room => self.wakes.room_may_be_free(),
             AfterLists::Forget(block) => self.forget_emptied(block),
         }
     }
@@ -101,6 +102,23 @@ impl Media {
         }
         self.list_for_emptied();
         true
+    }
+
+    /// Lists of all that was written are written early, as a command waits for room. They are awaited once at a time.
+    pub(crate) fn list_for_room(&mut self) {
+        let is_awaited = |summary: &Summary| summary.barriers.values().any(|barrier| barrier.then == AfterLists::Room);
+        if self.summary.as_deref().is_none_or(is_awaited) {
+            return;
+        }
+        let wanted = self.all_unlisted();
+        if wanted.is_empty() {
+            return;
+        }
+        self.await_lists(&wanted, AfterLists::Room);
+        for (block, _) in wanted {
+            self.list_early(block);
+        }
+        self.list_for_emptied();
     }
 
     /// Where a command waits for blocks whose own lists failed, lists of what was moved out of them do not wait until their
@@ -165,7 +183,7 @@ impl Media {
 
     /// Whether a command waits for lists.
     pub(crate) fn commands_await_lists(&self) -> bool {
-        let waits = |barrier: &Barrier| matches!(barrier.then, AfterLists::End(_));
+        let waits = |barrier: &Barrier| matches!(barrier.then, AfterLists::End(_) | AfterLists::Room);
         self.summary.as_ref().is_some_and(|summary| summary.barriers.values().any(waits))
     }
 }

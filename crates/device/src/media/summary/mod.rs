@@ -123,6 +123,8 @@ pub(crate) enum AfterLists {
     Unpin(u32),
     /// A command ends.
     End(u32),
+    /// A command may find room.
+    Room,
     /// An emptied block whose list failed is forgotten.
     Forget(BlockId),
 }

@@ -82,7 +82,7 @@ impl Media {
                     AfterLists::Forget(emptied) => {
                         summary.unlisted[&emptied].pins.iter().for_each(|pin| hold(pin.0, *block));
                     }
-                    AfterLists::End(_) => {}
+                    AfterLists::End(_) | AfterLists::Room => {}
                 }
             }
         }

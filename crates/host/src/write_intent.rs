@@ -1,6 +1,7 @@
-//! The write-intent bitmap: which regions may differ between the sides, known before they do.
+//! The write-intent bitmap: which regions may differ between the sides of a mirror, or between a disk and its cache, known before they
+//! do.
 //!
-//! A region's bit is on every side's flash before a write into the region goes to any of them. It is cleared when all
+//! A region's bit is on the flash of every side that keeps the bitmap before a write into the region goes to any of them. It is cleared when all
 //! sides are in sync, a flush has covered everything that was done in the region, and another flush has passed without
 //! anything more. A word of 64 bits stands in a sector of its own, whatever is kept of a sector.
 
@@ -13,7 +14,7 @@ const BITS: u64 = u64::BITS as u64;
 
 /// The bitmap, as it should be and as it is on the sides.
 #[derive(Debug)]
-pub(super) struct Intent {
+pub(crate) struct Intent {
     /// Sectors of a region.
     region: u64,
     want: Vec<u64>,
@@ -34,7 +35,7 @@ pub(super) struct Intent {
 
 impl Intent {
     /// For so many regions: a clean bitmap, or the words that were found.
-    pub(super) fn new(region: u64, regions: u64, found: Option<Vec<u64>>) -> Intent {
+    pub(crate) fn new(region: u64, regions: u64, found: Option<Vec<u64>>) -> Intent {
         let words = regions.div_ceil(BITS) as usize;
         let want = found.unwrap_or_else(|| vec![0; words]);
         assert_eq!(want.len(), words);
@@ -51,7 +52,7 @@ impl Intent {
         }
     }
 
-    pub(super) fn word(&self, index: usize) -> u64 {
+    pub(crate) fn word(&self, index: usize) -> u64 {
         self.sent[index].unwrap_or(0)
     }
 
@@ -60,7 +61,7 @@ impl Intent {
     }
 
     /// A command that changes these sectors begins.
-    pub(super) fn begin(&mut self, sectors: &Range<u64>, now: u64) {
+    pub(crate) fn begin(&mut self, sectors: &Range<u64>, now: u64) {
         for region in self.regions(sectors) {
             self.want[(region / BITS) as usize] |= 1 << (region % BITS);
             self.changing[region as usize] += 1;
@@ -69,7 +70,7 @@ impl Intent {
     }
 
     /// It has ended.
-    pub(super) fn end(&mut self, sectors: &Range<u64>, now: u64) {
+    pub(crate) fn end(&mut self, sectors: &Range<u64>, now: u64) {
         for region in self.regions(sectors) {
             assert!(self.changing[region as usize] > 0, "a command ends once");
             self.changing[region as usize] -= 1;
@@ -81,12 +82,12 @@ impl Intent {
     }
 
     /// Whether the sides know that these sectors may differ.
-    pub(super) fn is_durable(&self, sectors: &Range<u64>) -> bool {
+    pub(crate) fn is_durable(&self, sectors: &Range<u64>) -> bool {
         self.regions(sectors).all(|region| self.durable[(region / BITS) as usize] >> (region % BITS) & 1 == 1)
     }
 
     /// The next word from `from` on that must be written, and whether it must be on flash at once; `sides` will hold it.
-    pub(super) fn send(&mut self, from: usize, sides: u32) -> Option<(usize, u64, bool)> {
+    pub(crate) fn send(&mut self, from: usize, sides: u32) -> Option<(usize, u64, bool)> {
         let due = |index: &usize| self.left[*index] == 0 && self.sent[*index] != Some(self.want[*index]);
         let index = (from..self.want.len()).find(due)?;
         let word = self.want[index];
@@ -97,7 +98,7 @@ impl Intent {
     }
 
     /// A side holds the word that was sent; true if all do.
-    pub(super) fn written(&mut self, index: usize) -> bool {
+    pub(crate) fn written(&mut self, index: usize) -> bool {
         assert!(self.left[index] > 0, "a word is written once to a side");
         self.left[index] -= 1;
         if self.left[index] > 0 {
@@ -108,13 +109,13 @@ impl Intent {
     }
 
     /// Whether no word is on its way.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.left.iter().all(|left| *left == 0)
     }
 
     /// A flush that was submitted at `submitted` has covered every side, and all are in sync: what was at rest before the
     /// flush before this one is the same everywhere.
-    pub(super) fn flushed(&mut self, submitted: u64) {
+    pub(crate) fn flushed(&mut self, submitted: u64) {
         for index in 0..self.want.len() {
             let mut left = self.want[index];
             while left != 0 {
@@ -130,26 +131,31 @@ impl Intent {
     }
 
     /// Everything was flushed on every side, and nothing is at work: the sides are equal.
-    pub(super) fn close(&mut self) {
-        assert!(self.changing.iter().all(|changing| *changing == 0), "nothing changes a region");
-        self.want.fill(0);
+    pub(crate) fn close(&mut self) {
+        self.settle();
         self.closes = true;
     }
 
+    /// Everything was flushed, and nothing is at work: the sides are equal.
+    pub(crate) fn settle(&mut self) {
+        assert!(self.changing.iter().all(|changing| *changing == 0), "nothing changes a region");
+        self.want.fill(0);
+    }
+
     /// The sides may differ anywhere.
-    pub(super) fn all_differ(&mut self) {
+    pub(crate) fn all_differ(&mut self) {
         for region in 0..self.changing.len() as u64 {
             self.want[(region / BITS) as usize] |= 1 << (region % BITS);
         }
     }
 
     /// Whether any region may differ.
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.want.iter().any(|word| *word != 0)
     }
 
     /// The next sectors from `from` on, at most `most`, that may differ.
-    pub(super) fn next(&self, from: u64, end: u64, most: u64) -> Option<Range<u64>> {
+    pub(crate) fn next(&self, from: u64, end: u64, most: u64) -> Option<Range<u64>> {
         let mut region = from / self.region;
         while region < self.changing.len() as u64 {
             let rest = self.want[(region / BITS) as usize] >> (region % BITS);

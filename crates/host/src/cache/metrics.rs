@@ -1,0 +1,89 @@
+//! What the manager counts.
+
+use std::collections::BTreeMap;
+
+use ssdlab_device::Status;
+
+use super::CacheManager;
+
+/// Counters. Those of reads and writes count blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) hits: u64,
+    pub(super) misses_absent: u64,
+    pub(super) misses_unreadable: u64,
+    pub(super) misses_read_only: u64,
+    pub(super) fills: u64,
+    /// Blocks that were not filled: a command waited that changes them; the cache had no room.
+    pub(super) fills_overtaken: u64,
+    pub(super) fills_refused: u64,
+    pub(super) written_dirty: u64,
+    pub(super) written_through: u64,
+    pub(super) written_direct: u64,
+    /// Commands that the cache refused for lack of room.
+    pub(super) no_room: u64,
+    pub(super) evicted: u64,
+    /// Sequential writes that went to the disk, and those that did not, since they changed dirty blocks.
+    pub(super) sequential: u64,
+    pub(super) sequential_over_dirty: u64,
+    pub(super) batches: u64,
+    pub(super) copied: u64,
+    pub(super) cleaned: u64,
+    pub(super) unreadable: u64,
+    /// Requests.
+    pub(super) disk_reads: u64,
+    pub(super) disk_writes: u64,
+    pub(super) disk_flushes: u64,
+    pub(super) bitmap_writes: u64,
+    pub(super) recoveries: u64,
+    pub(super) dropped_ranges: u64,
+}
+
+impl CacheManager {
+    pub(super) fn figures(&self) -> BTreeMap<String, f64> {
+        let counts = &self.counts;
+        [
+            ("batches", counts.batches),
+            ("bitmap_writes", counts.bitmap_writes),
+            ("blocks_cleaned", counts.cleaned),
+            ("blocks_copied", counts.copied),
+            ("blocks_evicted", counts.evicted),
+            ("blocks_written_direct", counts.written_direct),
+            ("blocks_written_dirty", counts.written_dirty),
+            ("blocks_written_through", counts.written_through),
+            ("copies_unreadable", counts.unreadable),
+            ("dirty", self.table.len() as u64),
+            ("disk_flushes", counts.disk_flushes),
+            ("disk_reads", counts.disk_reads),
+            ("disk_writes", counts.disk_writes),
+            ("dropped_ranges", counts.dropped_ranges),
+            ("fills", counts.fills),
+            ("fills_overtaken", counts.fills_overtaken),
+            ("fills_refused", counts.fills_refused),
+            ("hits", counts.hits),
+            ("misses_absent", counts.misses_absent),
+            ("misses_read_only", counts.misses_read_only),
+            ("misses_unreadable", counts.misses_unreadable),
+            ("no_room", counts.no_room),
+            ("recoveries", counts.recoveries),
+            ("sequential", counts.sequential),
+            ("sequential_over_dirty", counts.sequential_over_dirty),
+            ("waited_for_overlaps", self.io.waited_for_overlaps),
+        ]
+        .map(|(name, count)| (name.to_string(), count as f64))
+        .into()
+    }
+
+    /// What is not as it should be, a sentence each.
+    pub(super) fn degraded(&self) -> Vec<String> {
+        let why = |status: Status| match status {
+            Status::StorageFull => "there was no space for its image".to_string(),
+            Status::ReadOnly => "it became read-only".to_string(),
+            other => format!("it ended a write with {other:?}"),
+        };
+        let cache =
+            self.read_only.map(|status| format!("the cache takes no writes, so the stack takes none: {}", why(status)));
+        let disk = self.uncopied.map(|status| format!("the disk takes no copies of dirty blocks: {}", why(status)));
+        cache.into_iter().chain(disk).collect()
+    }
+}

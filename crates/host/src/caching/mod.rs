@@ -1,0 +1,5 @@
+//! What caches of a disk share, whatever drive they keep blocks on.
+
+mod sequential;
+
+pub(crate) use sequential::Sequential;
