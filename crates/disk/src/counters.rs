@@ -9,8 +9,10 @@ pub struct DiskCounters {
     pub commands: [u64; 4],
     /// Bytes of those commands.
     pub bytes: [u64; 4],
-    /// Commands that were refused, by kind: beyond the last sector, or not known.
-    pub refused: [u64; 4],
+    /// Commands that have ended, by kind, however they ended.
+    pub ended: [u64; 4],
+    /// Bytes of those.
+    pub ended_bytes: [u64; 4],
     /// Commands that the disk does not know.
     pub unsupported: u64,
     /// Reads that the heads served.
@@ -44,7 +46,7 @@ pub struct DiskCounters {
 }
 
 ssdlab_base::saved!(
-    DiskCounters: commands, bytes, refused, unsupported, media_reads, media_writes, sectors_written, seeks, seek_ns, rotational_waits,
+    DiskCounters: commands, bytes, ended, ended_bytes, unsupported, media_reads, media_writes, sectors_written, seeks, seek_ns, rotational_waits,
     rotational_wait_ns, read_hits, write_cache_hits, aborted_reads, reorders, aged, write_cache_flushes, write_cache_full
 );
 
@@ -52,11 +54,6 @@ impl DiskCounters {
     pub(crate) const fn took_effect(&mut self, op: Op, bytes: u64) {
         self.commands[op.class()] += 1;
         self.bytes[op.class()] += bytes;
-    }
-
-    /// Commands that ended, by kind: those that took effect, and those that were refused.
-    pub fn ended(&self) -> [u64; 4] {
-        std::array::from_fn(|kind| self.commands[kind] + self.refused[kind])
     }
 
     /// Every counter with its name, for results.

@@ -614,7 +614,9 @@ fn drive(keys: &Section<'_>, names: &dyn Names) -> Result<Node, DescriptionError
     }
     // What the drive's own description says was right before, so an override is to blame where there are any.
     let place = keys.get("set").unwrap_or(name);
-    let config = description.resolve().map_err(|why| place.expected(&format!("a valid drive ({})", said(&why))))?;
+    let refused = |why: &DescriptionError| place.expected(&format!("a valid drive ({})", said(why)));
+    let config = description.resolve().map_err(|why| refused(&why))?;
+    config.validate().map_err(|why| refused(&description.place(&why)))?;
     Ok(Node::Drive(Some(Box::new(config))))
 }
 

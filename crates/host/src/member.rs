@@ -297,7 +297,7 @@ impl Administration for Member {
     fn taken(&self) -> Traffic {
         match &self.bottom {
             Bottom::Drive(powered) => powered.drive().taken(),
-            Bottom::Disk(disk) => Traffic { requests: disk.counters().ended(), bytes: disk.counters().bytes },
+            Bottom::Disk(disk) => Traffic { requests: disk.counters().ended, bytes: disk.counters().ended_bytes },
         }
     }
 

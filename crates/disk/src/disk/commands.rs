@@ -53,7 +53,6 @@ impl Disk {
             target: Target::default(),
         };
         if refused.is_some() {
-            self.counters.refused[request.op.class()] += 1;
             self.counters.unsupported += u64::from(refused == Some(Status::Unsupported));
             let order = self.next_order();
             self.report(Command { order: Some(order), ..command }, request.bytes());
@@ -231,6 +230,8 @@ impl Disk {
     pub(super) fn report(&mut self, command: Command, bytes: u64) {
         let order = command.order.unwrap_or_else(|| self.next_order());
         self.outstanding -= 1;
+        self.counters.ended[command.op.class()] += 1;
+        self.counters.ended_bytes[command.op.class()] += bytes;
         self.completions.push(Completion {
             tag: command.tag,
             op: command.op,

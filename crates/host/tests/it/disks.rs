@@ -144,3 +144,21 @@ fn what_cannot_be_is_refused_with_its_place() {
     let refused = shrd.sectors(&drive()).expect_err("no such commands").to_string();
     assert!(refused.contains("a disk"), "{refused}");
 }
+
+#[test]
+fn what_a_layer_sent_and_what_its_disk_ended_agree_at_every_event() {
+    let mut device = build(&host("[[layer]]\nkind = \"scheduler\"\nbelow = [{ disk = \"small\" }]\n"));
+    for number in 0..20 {
+        let request = Request { at: device.now(), tag: number, ..Request::new(Op::Write, u64::from(number) * 40, 8) };
+        device.submit(&Request { fua: number % 2 == 0, ..request }, Data::Stamp(u64::from(number) + 1));
+    }
+    let mut in_flight = 0;
+    while let Some(at) = device.next_event() {
+        device.run_until(at);
+        device.completions().clear();
+        let layer = device.layers().remove(0);
+        assert_eq!(layer.sent, layer.below, "at {at}");
+        in_flight += u64::from(device.disks()[0].device.counters().commands[1] > layer.below.requests[1]);
+    }
+    assert!(in_flight > 10 && device.outstanding() == 0, "{in_flight}");
+}
