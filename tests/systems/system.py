@@ -272,7 +272,7 @@ class System:
                 yield "host.layer.below", None
             for key, value in node.get("keys", {}).items():
                 yield f"host.layer.{key}", value
-            for key in ("drive", "set"):
+            for key in ("drive", "disk", "size", "set"):
                 if node.get(key):
                     yield f"host.layer.below.{key}", None
 
