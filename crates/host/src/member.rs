@@ -12,7 +12,7 @@ use ssdlab_flash::Contents;
 
 use crate::device::Again;
 use crate::records::Records;
-use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, Part, Power, Traffic};
+use crate::{Administration, BlockDevice, Device, Identity, LayerMetrics, Loss, MemberConfig, Part, Power, Traffic};
 
 /// Meanings of a sector that are kept. Each power cut between two writes of a sector may undo one.
 const MEANINGS: usize = 16;
@@ -94,6 +94,17 @@ impl Member {
     /// A drive that is there already; `options` are what it was made with.
     pub fn of(name: &str, drive: Drive, options: Options) -> Member {
         Member::with(name, Bottom::Drive(Powered { drive: Some(drive), options }))
+    }
+
+    /// A fresh drive or disk.
+    ///
+    /// # Errors
+    /// The configuration of a drive is refused.
+    pub fn fresh(name: &str, config: &MemberConfig, options: Options) -> Result<Member, DriveError> {
+        match config {
+            MemberConfig::Drive(config) => Member::new(name, config, options),
+            MemberConfig::Disk(config) => Ok(Member::new_disk(name, config, options.contents)),
+        }
     }
 
     /// A disk that nothing was written to.

@@ -28,22 +28,13 @@ impl Names for Descriptions {
     }
 
     fn disk(&self, disk: &str) -> Result<(String, String), UnknownDrive> {
-        let path = Path::new(disk);
-        match shipped::disk(disk).filter(|_| !path.is_file()) {
-            Some(shipped) => Ok((shipped.text.to_string(), shipped.place())),
-            None if is_name(disk) => Err(UnknownDrive(shipped::unknown_disk(disk))),
-            None => match read_text(path, BYTES_MAX, "a description") {
-                Ok(text) => Ok((text, disk.to_string())),
-                Err(why) => Err(UnknownDrive(format!("{disk}: {why}"))),
-            },
+        if let Some(path) = shipped::file(disk) {
+            let text = read_text(path, BYTES_MAX, "a description");
+            return text.map(|text| (text, disk.to_string())).map_err(|why| UnknownDrive(format!("{disk}: {why}")));
         }
+        let shipped = shipped::disk(disk).ok_or_else(|| UnknownDrive(shipped::unknown_disk(disk)))?;
+        Ok((shipped.text.to_string(), shipped.place()))
     }
-}
-
-/// Whether a text can only be the name of what ships.
-fn is_name(text: &str) -> bool {
-    let path = Path::new(text);
-    !text.contains(['/', '\\']) && path.extension().is_none() && !path.is_file()
 }
 
 /// A host's description in a file; drives in it are named as [`Device::open`](crate::Device::open) takes them.

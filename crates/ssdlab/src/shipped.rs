@@ -54,14 +54,19 @@ pub fn disk(name: &str) -> Option<Shipped> {
     DISKS.iter().find(|shipped| shipped.name == name).copied()
 }
 
+/// The path that a text is: it has a folder or an ending, or there is such a file.
+pub(crate) fn file(text: &str) -> Option<&Path> {
+    let path = Path::new(text);
+    let is_bare = !text.contains(['/', '\\']) && path.extension().is_none();
+    (!is_bare || path.is_file()).then_some(path)
+}
+
 /// The file or the drive that ships; a file of a name comes before a drive that ships under it.
 ///
 /// # Errors
 /// The text is neither the path of a file nor the name of a drive that ships.
 pub fn find(device: &str) -> Result<Found<'_>, DeviceError> {
-    let path = Path::new(device);
-    let is_bare = !device.contains(['/', '\\']) && path.extension().is_none();
-    if !is_bare || path.is_file() {
+    if let Some(path) = file(device) {
         return Ok(Found::File(path));
     }
     match drive(device) {

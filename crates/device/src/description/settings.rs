@@ -101,11 +101,6 @@ impl Settings {
         self
     }
 
-    /// Whether a flag is set to `false`.
-    pub fn is_off(&self, key: &str) -> bool {
-        self.0.get(key) == Some(&Setting::Flag(false))
-    }
-
     /// Whether the key has a value of its own.
     pub fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)

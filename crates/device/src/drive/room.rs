@@ -79,8 +79,9 @@ impl Drive {
         let more =
             |units: &[Range<Lpn>]| units.iter().flat_map(|units| Lpn::each(units.clone())).filter(counts).count();
         let of_buffer = in_buffer.iter().filter(|lpn| !limit.is_kept(**lpn)).count();
-        let (more, all) = (more(&wanted), more(&wanted) + more(&reserved) + of_buffer);
-        if more == 0 {
+        let of_command = more(&wanted);
+        let all = of_command + more(&reserved) + of_buffer;
+        if of_command == 0 {
             return Ok(true);
         }
         if all as u64 > room {

@@ -134,7 +134,7 @@ pub(crate) trait Commands: Send {
     }
 }
 
-/// More addresses than room for data, some of which may be dropped.
+/// More addresses than room for data. Some data may be dropped.
 pub(crate) trait LimitedRoom {
     /// Units that it has room for.
     fn room(&self) -> u64;

@@ -27,16 +27,6 @@ impl Drawing {
         Drawing { drive: |_, _| (), user_units: |units, _| units, handful: |_, _| (), own_campaign: false, one_in: 0 };
 }
 
-/// Gives a cache the addresses of a disk of so many bytes (Getting Real, section 2.2).
-pub fn set_addresses(config: &mut DriveConfig, bytes: u64) {
-    config.ftl.own.set("addresses", bytes);
-}
-
-/// Whether a cache drops clean blocks of its own accord (Getting Real, section 3.3.2).
-pub fn drops_clean(config: &DriveConfig) -> bool {
-    !config.ftl.own.is_off("silent_eviction")
-}
-
 /// Draws limits on zones with which a host can append, most often as few as it needs: four active ones.
 pub fn draw_zone_limits(own: Settings, rng: &mut Rng) -> Settings {
     const LIMITS: [(u32, u32); 5] = [(4, 4), (1, 4), (3, 5), (2, 0), (0, 0)];

@@ -41,9 +41,11 @@ pub(crate) use drawing::Drawing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use ssc::notes_from_bytes;
 
+pub use ssc::{drops_clean, set_addresses};
+
 pub use drawing::{
     design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,
-    drawn_designs, drops_clean, handful_for_design, has_own_campaign, partial_write_cost, set_addresses, set_owners,
+    drawn_designs, handful_for_design, has_own_campaign, partial_write_cost, set_owners,
 };
 
 pub(crate) use capabilities::{

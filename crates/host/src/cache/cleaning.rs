@@ -109,7 +109,7 @@ impl CacheManager {
         self.blocks_of(&(request.sector..request.end()))
     }
 
-    /// A copy begins: no change of its blocks is under way.
+    /// A copy begins: no command changes its blocks now.
     pub(super) fn copy(&mut self, slot: u32) {
         let blocks = self.own_blocks(slot);
         if blocks.clone().any(|block| !self.table.has(block)) {
@@ -212,7 +212,7 @@ impl CacheManager {
         }
     }
 
-    /// Blocks become clean, as far as they were not changed since they were copied. No change of them is under way.
+    /// Blocks that were not changed since they were copied become clean. No command changes them now.
     pub(super) fn clean(&mut self, slot: u32) {
         let blocks = self.own_blocks(slot);
         let (mut from, mut runs) = (blocks.start, Vec::new());

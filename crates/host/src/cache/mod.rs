@@ -46,7 +46,7 @@ use self::records::Layout;
 use self::recovery::Recovery;
 use self::writes::Piece;
 use crate::caching::Sequential;
-use crate::layer::{Ended, Engine, Io, Layer, Turn, units_of, widened};
+use crate::layer::{Ended, Engine, Io, Layer, Turn, cells_of, units_of, widened};
 use crate::layers::LayerKind;
 use crate::seeded::{LayerBug, seeded};
 use crate::write_intent::Intent;
@@ -134,8 +134,6 @@ pub struct CacheManager {
     uncopied: Option<Status>,
     /// Why the cache takes no writes any more.
     read_only: Option<Status>,
-    /// The disk takes trims; write zeroes.
-    disk_takes: [bool; 2],
     recovery: Option<Recovery>,
     epoch: u64,
     /// Commands that wait for the end of a recovery.
@@ -284,7 +282,7 @@ impl CacheManager {
     fn send_word(&mut self, index: usize, word: u64, at_once: bool) {
         let first = self.layout.bitmap + index as u64 * self.layout.per_block;
         let request = of_block(Op::Write, &(first..first + self.layout.per_block));
-        let cells = recovery::cells_of(word, self.io.cell, self.layout.per_block);
+        let cells = cells_of(word, self.io.cell, self.layout.per_block);
         self.counts.bitmap_writes += 1;
         self.io.array.send(SSC, Request { fua: at_once, ..request }, &cells, Purpose::Word(index));
     }
@@ -483,7 +481,6 @@ impl CacheManager {
             wants_room: false,
             uncopied: None,
             read_only: None,
-            disk_takes: [true; 2],
             recovery: None,
             epoch: 0,
             parked: Vec::new(),

@@ -17,7 +17,7 @@ use super::dirty::DirtyTable;
 use super::records::{Layout, Record};
 use super::{CacheConfig, CacheManager, DISK, DropClean, Kind, LAYER, Purpose, SSC, of_block, of_set};
 
-use crate::layer::{Array, Ended, Engine};
+use crate::layer::{Array, Ended, Engine, cells_of, read_words};
 use crate::layers::Below;
 use crate::seeded::{LayerBug, seeded};
 use crate::{Device, LayerError};
@@ -199,15 +199,6 @@ impl CacheManager {
     }
 }
 
-/// A block of the layer's own, with a word in its first sector, as the devices keep sectors.
-pub(super) fn cells_of(word: u64, cell: usize, per_block: u64) -> Vec<u8> {
-    let mut cells = vec![0; cell * per_block as usize];
-    if let Some(first) = cells.get_mut(..8) {
-        first.copy_from_slice(&word.to_le_bytes());
-    }
-    cells
-}
-
 /// What is below a manager.
 pub(super) struct Found {
     pub(super) array: Array<()>,
@@ -216,22 +207,6 @@ pub(super) struct Found {
     pub(super) cache_blocks: u64,
     /// The bitmap of the manager before; `None` where there was none, or contents are not kept.
     pub(super) words: Option<Vec<u64>>,
-}
-
-/// Reads the words of blocks one behind the other.
-fn read_words(
-    array: &mut Array<()>,
-    device: usize,
-    first: u64,
-    words: u64,
-    per_block: u64,
-) -> Result<Vec<u64>, LayerError> {
-    let part = array.alone(device, Request::new(Op::Read, first, words * per_block), &[], &[])?;
-    let status = part.status;
-    let unreadable = LayerError::Unreadable { layer: LAYER.name, device, status };
-    let cells = part.cells.filter(|_| status == Status::Success).ok_or(unreadable)?;
-    let word = |cells: &[u8]| cells[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
-    Ok(cells.chunks_exact(cells.len() / words as usize).map(word).collect())
 }
 
 /// Looks at a cache and its disk, and writes the record of this start to both.
@@ -253,14 +228,15 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
         return Ok(Found { array, layout, cache_blocks, words: None });
     }
     let mut record = |device: usize| {
-        let words = read_words(&mut array, device, layout.record, 1, layout.per_block)?;
+        let words = read_words(&mut array, (LAYER.name, device), layout.record, 1, layout.per_block)?;
         Ok::<_, LayerError>(Record::from_word(words[0]))
     };
     let (words, next) = match (record(SSC)?, record(DISK)?) {
         (None, None) => (None, Record { identity, generation: 0 }),
-        (Some(ssc), Some(disk)) if ssc.belongs_to(disk) => {
-            (Some(read_words(&mut array, SSC, layout.bitmap, layout.words, layout.per_block)?), disk.next())
-        }
+        (Some(ssc), Some(disk)) if ssc.belongs_to(disk) => (
+            Some(read_words(&mut array, (LAYER.name, SSC), layout.bitmap, layout.words, layout.per_block)?),
+            disk.next(),
+        ),
         (ssc, disk) => {
             let shown = |record: Option<Record>| match record {
                 None => "none".to_string(),

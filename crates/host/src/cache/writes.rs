@@ -75,7 +75,7 @@ impl CacheManager {
         pieces.into_iter().for_each(|piece| self.begin_piece(slot, piece));
     }
 
-    /// The parts of a command: blocks that it covers whole, and those at its ends of which it covers a part.
+    /// The parts of a command: the blocks that it covers as a whole, and a part of a block at each end.
     fn pieces_of(&mut self, request: &Request) -> Vec<Piece> {
         let per_block = self.layout.per_block;
         let whole = self.sectors_of(&whole_units_of(request, per_block));
@@ -159,11 +159,10 @@ impl CacheManager {
     pub(super) fn send_to_disk(&mut self, slot: u32, piece: Piece) {
         let Request { op, queue, stream, .. } = self.io.command(slot).request;
         let sectors = piece.at..piece.to;
-        let [trims, zeroes] = self.disk_takes;
         let (op, sectors) = match op {
-            Op::Trim if trims => (Op::Trim, sectors),
-            Op::Trim | Op::WriteZeroes if zeroes => (Op::WriteZeroes, sectors),
-            Op::Trim | Op::WriteZeroes => (Op::Write, sectors.start..sectors.end.min(sectors.start + ZEROES)),
+            Op::Trim | Op::WriteZeroes if !self.io.array.device(DISK).trims() => {
+                (Op::Write, sectors.start..sectors.end.min(sectors.start + ZEROES))
+            }
             op => (op, sectors),
         };
         let cells = if op == Op::Write { self.cells_of_piece(slot, &sectors) } else { Vec::new() };
@@ -202,10 +201,6 @@ impl CacheManager {
                 }
             }
             (Step::Disk, Status::Success) => self.disk_has(slot, piece, part.request.end()),
-            (Step::Disk, Status::Unsupported) if matches!(part.request.op, Op::Trim | Op::WriteZeroes) => {
-                self.disk_takes[usize::from(part.request.op == Op::WriteZeroes)] = false;
-                self.send_to_disk(slot, piece);
-            }
             (Step::Evict, Status::Success) => {
                 self.counts.evicted += blocks.len() as u64;
                 self.table.remove(blocks);

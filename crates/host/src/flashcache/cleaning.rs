@@ -94,7 +94,7 @@ impl FlashCache {
         (u64::from(self.sets.set_blocks()) * u64::from(self.config.dirty_threshold) / 100) as u32
     }
 
-    /// Cleans sets of which too much is dirty, as much as may be on its way.
+    /// Cleans sets with too many dirty blocks, within the limits on writes in flight.
     pub(super) fn clean_eligible(&mut self) {
         while self.may_clean()
             && self.cleaning_writes < self.config.clean_writes_total

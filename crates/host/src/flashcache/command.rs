@@ -299,11 +299,6 @@ impl FlashCache {
     /// Pieces of a command have ended on a device.
     pub(super) fn data_ended(&mut self, part: Ended<Purpose>, slot: u32, run: Range<usize>) {
         let (device, status, cell) = (part.device, part.status, self.io.cell);
-        if status == Status::Unsupported && part.request.op == Op::Trim {
-            // A disk knows no trim: it writes zeroes, which read the same.
-            let zeroes = Request { op: Op::WriteZeroes, ..part.request };
-            return self.io.array.send(device, zeroes, &[], part.purpose);
-        }
         let command = self.io.command(slot);
         let request = command.request;
         let is_read = request.op == Op::Read;

@@ -25,7 +25,7 @@ const DIRTY: u64 = 2;
 /// Words of the superblock before its check.
 const SUPERBLOCK_WORDS: usize = 9;
 
-/// A hash of words, none of which may be 0 alone.
+/// A hash of words.
 pub(super) fn hash(words: &[u64]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     XxHash3_64::oneshot(&bytes)

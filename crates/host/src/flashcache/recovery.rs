@@ -180,7 +180,7 @@ fn write_superblock(array: &mut Array<()>, superblock: &Superblock, cell: usize)
     Ok(Some(status).filter(|status| status.is_error()))
 }
 
-/// The write of a superblock: a block, the rest of which is zeroes.
+/// The write of a superblock: its sector, and zeroes up to the end of the block.
 pub(super) fn superblock_write(
     superblock: &Superblock,
     cell: usize,

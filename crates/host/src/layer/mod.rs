@@ -26,6 +26,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod units;
+mod words;
 
 use ssdlab_base::{Nanos, Request};
 
@@ -35,6 +36,7 @@ pub(crate) use io::{Command, Io};
 pub(crate) use overlaps::{Overlaps, Turn, changes};
 pub(crate) use slots::Slots;
 pub(crate) use units::{units_of, whole_units_of, widened};
+pub(crate) use words::{cells_of, read_words};
 
 use crate::{Identity, LayerKind, LayerMetrics, Loss};
 

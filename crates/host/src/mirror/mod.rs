@@ -23,7 +23,7 @@ use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES, format_size};
 use ssdlab_device::Status;
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section};
 
-use crate::layer::{Array, Ended, Engine, Io, Layer, Turn};
+use crate::layer::{Array, Ended, Engine, Io, Layer, Turn, cells_of, read_words};
 use crate::layers::{Below, LayerConfig, LayerKind};
 use crate::seeded::{LayerBug, seeded};
 use crate::write_intent::Intent;
@@ -164,7 +164,7 @@ impl Mirror {
         if cell > 0 {
             let mut words = Vec::new();
             for side in 0..sides {
-                words.push(read_words(&mut array, side, layout.record, 1)?[0]);
+                words.push(read_words(&mut array, (LAYER.name, side), layout.record, 1, 1)?[0]);
             }
             let records: Vec<_> = words.iter().map(|word| Record::from_word(*word, sides)).collect();
             if let Some(newest) = records.iter().flatten().max_by_key(|record| record.generation) {
@@ -176,7 +176,7 @@ impl Mirror {
                     return Err(LayerError::NoneInSync);
                 }
                 let words = layout.regions.div_ceil(64);
-                found = Some(read_words(&mut array, first, layout.bitmap, words)?);
+                found = Some(read_words(&mut array, (LAYER.name, first), layout.bitmap, words, 1)?);
             }
         }
         let was_there = found.is_some();
@@ -234,15 +234,6 @@ impl Mirror {
         self.io.array.advance(self.io.array.now());
     }
 
-    /// A sector that holds a word, as the devices keep sectors.
-    fn cells_of(&self, word: u64) -> Vec<u8> {
-        let mut cells = vec![0; self.io.cell];
-        if let Some(first) = cells.get_mut(..8) {
-            first.copy_from_slice(&word.to_le_bytes());
-        }
-        cells
-    }
-
     /// Whether the record has changed, and is not on all sides yet.
     const fn is_record_unwritten(&self) -> bool {
         self.record_stale || self.record_left > 0
@@ -254,7 +245,7 @@ impl Mirror {
             return false;
         }
         self.record_stale = false;
-        let cells = self.cells_of(self.record.to_word());
+        let cells = cells_of(self.record.to_word(), self.io.cell, 1);
         for side in self.writable() {
             self.record_left += 1;
             self.counts.record_writes += 1;
@@ -266,7 +257,7 @@ impl Mirror {
 
     fn record_ended(&mut self, part: &Ended<Purpose>) {
         if part.status == Status::Aborted {
-            let cells = self.cells_of(self.record.to_word());
+            let cells = cells_of(self.record.to_word(), self.io.cell, 1);
             // What has changed since is sent as soon as this has ended.
             self.io.array.send(part.device, part.request, &cells, Purpose::Record);
             return;
@@ -287,7 +278,7 @@ impl Mirror {
         while sides > 0
             && let Some((index, word, at_once)) = self.intent.send(next, sides)
         {
-            let cells = self.cells_of(word);
+            let cells = cells_of(word, self.io.cell, 1);
             let request = Request::new(Op::Write, self.layout.bitmap + index as u64, 1);
             for side in self.writable() {
                 self.counts.bitmap_writes += 1;
@@ -300,7 +291,7 @@ impl Mirror {
 
     fn word_ended(&mut self, part: &Ended<Purpose>, index: usize) {
         if part.status == Status::Aborted {
-            let cells = self.cells_of(self.intent.word(index));
+            let cells = cells_of(self.intent.word(index), self.io.cell, 1);
             // What it clears may be lost, what it adds may not.
             self.io.array.send(part.device, Request { fua: true, ..part.request }, &cells, part.purpose);
             return;
@@ -374,16 +365,6 @@ impl Mirror {
         self.record_stale = !seeded(LayerBug::RecordForgotten);
         self.resync_anew();
     }
-}
-
-/// Reads words that stand in sectors of their own.
-fn read_words(array: &mut Array<()>, side: usize, first: u64, words: u64) -> Result<Vec<u64>, LayerError> {
-    let part = array.alone(side, Request::new(Op::Read, first, words), &[], &[])?;
-    let status = part.status;
-    let unreadable = LayerError::Unreadable { layer: LAYER.name, device: side, status };
-    let cells = part.cells.filter(|_| status == Status::Success).ok_or(unreadable)?;
-    let word = |cell: &[u8]| cell[..8].try_into().map(u64::from_le_bytes).unwrap_or(0);
-    Ok(cells.chunks_exact(cells.len() / words as usize).map(word).collect())
 }
 
 impl Layer for Mirror {

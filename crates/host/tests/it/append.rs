@@ -6,6 +6,8 @@ use ssdlab_device::{Data, Description, DriveConfig, Options, Status};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::{BlockDevice as _, Device, Host, Loss, Member};
 
+use crate::one_by_one::{flush, one, read, write};
+
 /// What it stands on: segments, or zones that are twice as far apart as they are long, as few of them active as it needs.
 const SEGMENTS: &[&str] = &[];
 const ZONES: &[&str] =
@@ -47,32 +49,6 @@ const SCHEDULER: &str = "[[layer]]\nkind = \"scheduler\"\ndepth = 3\n";
 
 fn figure(device: &dyn Device, name: &str) -> f64 {
     device.layers()[0].figures[name]
-}
-
-/// Sends one command, and waits for it; its status and what it read.
-fn one(device: &mut dyn Device, request: Request, fill: u8) -> (Status, Vec<u8>) {
-    let bytes = vec![fill; if request.op == Op::Write { request.bytes() as usize } else { 0 }];
-    let data = if bytes.is_empty() { Data::Nothing } else { Data::Bytes(&bytes) };
-    let at = device.now();
-    device.submit(&Request { at, ..request }, data);
-    assert!(device.wait_for_completion(Nanos::MAX), "{request:?} never completes");
-    let status = device.completions().pop().expect("it has completed").status;
-    (status, device.read_data().pop().map_or_else(Vec::new, |(_, bytes)| bytes))
-}
-
-fn write(device: &mut dyn Device, sector: u64, sectors: u64, fill: u8) {
-    assert_eq!(one(device, Request::new(Op::Write, sector, sectors), fill).0, Status::Success);
-}
-
-fn flush(device: &mut dyn Device) {
-    assert_eq!(one(device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
-}
-
-/// The first byte of each sector.
-fn read(device: &mut dyn Device, sector: u64, sectors: u64) -> Vec<u8> {
-    let (status, bytes) = one(device, Request::new(Op::Read, sector, sectors), 0);
-    assert_eq!(status, Status::Success);
-    bytes.chunks(512).map(|sector| sector[0]).collect()
 }
 
 /// The power of everything goes, and a new layer begins above what is left.

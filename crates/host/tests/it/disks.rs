@@ -32,12 +32,8 @@ fn drive() -> DriveConfig {
 }
 
 fn build(host: &Host) -> Box<dyn Device> {
-    let member = |(name, config): (String, MemberConfig)| match config {
-        MemberConfig::Drive(config) => {
-            Member::new(&name, &config, Options { seed: 1, contents: Contents::Stamps }).expect("a drive")
-        }
-        MemberConfig::Disk(config) => Member::new_disk(&name, &config, Contents::Stamps),
-    };
+    let options = Options { seed: 1, contents: Contents::Stamps };
+    let member = |(name, config): (String, MemberConfig)| Member::fresh(&name, &config, options).expect("a member");
     host.build(host.members(&drive()).into_iter().map(member).collect()).expect("a stack")
 }
 

@@ -1,4 +1,4 @@
-//! FlashCache above two drives, the second of which plays the disk: what it caches, cleans, keeps over restarts and refuses.
+//! FlashCache above two drives, a cache and a disk: what it caches, cleans, keeps over restarts and refuses.
 
 use std::collections::VecDeque;
 
@@ -7,6 +7,8 @@ use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Description, DriveConfig, Options, Status};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member};
+
+use crate::one_by_one::{flush, one, read, write};
 
 /// A drive of so many bytes whose units have 8 sectors.
 fn drive(name: &str, user: &str, set: &[&str]) -> DriveConfig {
@@ -49,35 +51,6 @@ fn figure(device: &dyn Device, name: &str) -> u64 {
 
 fn figures<const N: usize>(device: &dyn Device, names: [&str; N]) -> [u64; N] {
     names.map(|name| figure(device, name))
-}
-
-/// Sends a request and waits for its end; its status and what it read.
-fn one(device: &mut dyn Device, request: Request, fill: u8) -> (Status, Vec<u8>) {
-    let at = device.now();
-    let bytes = vec![fill; if request.op == Op::Write { request.bytes() as usize } else { 0 }];
-    let data = if bytes.is_empty() { Data::Nothing } else { Data::Bytes(&bytes) };
-    device.submit(&Request { at, tag: 7, ..request }, data);
-    while device.completions().is_empty() {
-        assert!(device.run_to_completion(Nanos::MAX), "a request never completes");
-    }
-    let status = device.completions()[0].status;
-    device.completions().clear();
-    (status, std::mem::take(device.read_data()).pop().map_or(Vec::new(), |(_, bytes)| bytes))
-}
-
-fn write(device: &mut dyn Device, sector: u64, sectors: u64, fill: u8) {
-    assert_eq!(one(device, Request::new(Op::Write, sector, sectors), fill).0, Status::Success);
-}
-
-fn flush(device: &mut dyn Device) {
-    assert_eq!(one(device, Request::new(Op::Flush, 0, 0), 0).0, Status::Success);
-}
-
-/// The first byte of each sector.
-fn read(device: &mut dyn Device, sector: u64, sectors: u64) -> Vec<u8> {
-    let (status, bytes) = one(device, Request::new(Op::Read, sector, sectors), 0);
-    assert_eq!(status, Status::Success);
-    bytes.chunks(512).map(|sector| sector[0]).collect()
 }
 
 /// Lets cleaning come to its end.
@@ -169,7 +142,7 @@ fn a_missed_read_fills_the_cache_and_the_next_one_hits() {
     }
 }
 
-/// A set of ten blocks of which a fifth may be dirty.
+/// A set of ten blocks; two of them may be dirty.
 #[test]
 fn dirty_blocks_above_the_threshold_are_cleaned_in_the_order_of_the_disk() {
     let mut device = layer("set = 10\nsize = \"40k\"\n");

@@ -3,6 +3,7 @@
 mod append;
 mod disks;
 mod flashcache;
+mod one_by_one;
 mod restoring;
 mod scheduler;
 mod shrd;

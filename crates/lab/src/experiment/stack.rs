@@ -239,18 +239,15 @@ pub(super) fn preconditioned(
 
 /// New drives and disks, and the layers of a host above them.
 pub(crate) fn fresh(dut: &DeviceUnderTest, host: Option<&Host>, options: Options) -> Result<Box<dyn Device>, RunError> {
-    let member = |name: &str, config: &DriveConfig, options: Options| {
-        let refused = |source| RunError::Drive { label: name.to_string(), source };
-        Member::new(name, config, options).map_err(refused)
+    let refused = |label: &str, source| RunError::Drive { label: label.to_string(), source };
+    let Some(host) = host else {
+        let member = Member::new(&dut.label, &dut.config, options);
+        return Ok(Box::new(member.map_err(|source| refused(&dut.label, source))?));
     };
-    let Some(host) = host else { return Ok(Box::new(member(&dut.label, &dut.config, options)?)) };
     let mut members = Vec::new();
     for (index, (name, config)) in host.members(&dut.config).into_iter().enumerate() {
         let options = Options { seed: seed_of(options.seed, index), ..options };
-        members.push(match config {
-            MemberConfig::Drive(config) => member(&name, &config, options)?,
-            MemberConfig::Disk(config) => Member::new_disk(&name, &config, options.contents),
-        });
+        members.push(Member::fresh(&name, &config, options).map_err(|source| refused(&name, source))?);
     }
     let refused = |error| RunError::Stack { label: dut.label.clone(), source: StackRefused::Layer(Box::new(error)) };
     host.build(members).map_err(refused)

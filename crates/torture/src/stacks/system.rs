@@ -6,7 +6,7 @@ use std::time::Instant;
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Data, Drive, Options, Status};
 use ssdlab_flash::Contents;
-use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, MemberConfig, seed_of};
+use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, seed_of};
 
 use super::Stack;
 use crate::case::{Case, Refused, System};
@@ -119,21 +119,19 @@ impl StackUnderTest {
         let mut hangs_after = Nanos(0);
         let (mut faulty, mut may_end_read_only) = (false, false);
         for (index, (name, config)) in host.members(&case.drive).into_iter().enumerate() {
-            let config = match config {
-                MemberConfig::Drive(config) => config,
-                MemberConfig::Disk(config) => {
-                    hangs_after = hangs_after.max(LONGEST_OF_A_DISK);
-                    members.push(Member::new_disk(&name, &config, Contents::Stamps));
-                    continue;
-                }
-            };
-            hangs_after = hangs_after.max(Nanos(driver::hangs_after(&config).0.saturating_mul(SENT_AGAIN)));
             let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
-            let mut member = Member::new(&name, &config, options)?;
-            let allowed = case.allows(&config);
-            faulty |= allowed.failed_reads;
-            may_end_read_only |= allowed.read_only;
-            allowed.prepare(member.drives_mut()[0].device);
+            let mut member = Member::fresh(&name, &config, options)?;
+            let longest = match config.drive() {
+                Some(config) => {
+                    let allowed = case.allows(config);
+                    faulty |= allowed.failed_reads;
+                    may_end_read_only |= allowed.read_only;
+                    allowed.prepare(member.drives_mut()[0].device);
+                    Nanos(driver::hangs_after(config).0.saturating_mul(SENT_AGAIN))
+                }
+                None => LONGEST_OF_A_DISK,
+            };
+            hangs_after = hangs_after.max(longest);
             members.push(member);
         }
         let device = host.build(members)?;

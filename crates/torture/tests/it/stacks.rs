@@ -5,7 +5,7 @@ use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_base::command_sets::shrd::SHRD;
 use ssdlab_base::command_sets::zoned::ZONED;
 use ssdlab_base::{Op, Request};
-use ssdlab_device::Settings;
+use ssdlab_device::{DriveConfig, Settings};
 use ssdlab_torture::configs::handful;
 use ssdlab_torture::stacks::{Stack, StackScope, walk};
 use ssdlab_torture::{Totals, draw, run};
@@ -40,6 +40,27 @@ fn drawn_caches_of_disks_keep_what_they_promise() {
     println!("{} cases, cuts {:?}", totals.cases, totals.stack_cuts);
 }
 
+/// The first of so many seeds that finds something in a stack without faults, and what it finds.
+fn first_finding(text: String, seeds: u64) -> Option<(u64, String)> {
+    let scope = StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
+    (1..=seeds).find_map(|seed| {
+        let case = draw(seed, &scope).expect("a case is drawn");
+        run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
+    })
+}
+
+/// Cuts at every event of every sequence of up to three of these commands, or as many as `SSDLAB_SEQUENCES` says, through layers above
+/// this drive; how many cuts there were. `name` tells the walk from others where one fails.
+fn walk_all(name: &str, text: String, drive: &DriveConfig, alphabet: &[Request]) -> u64 {
+    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = walk(&Stack::new(text.clone()), drive, alphabet, length, jobs);
+    failing::none(name, found.failed);
+    let totals = found.totals;
+    println!("{name}, {text:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
+    totals.stack_cuts.iter().sum()
+}
+
 /// FlashCache as it was refused barriers: what was flushed is lost. The same seeds find nothing where flushes are passed on.
 #[test]
 fn a_cache_that_refuses_flushes_loses_what_was_flushed() {
@@ -48,12 +69,7 @@ fn a_cache_that_refuses_flushes_loses_what_was_flushed() {
             "[[layer]]\nkind = \"flashcache\"\nset = 4\nsize = \"64k\"\nmetadata_block = 512\nflushes = \"{flushes}\"\n\
              [[layer.below]]\n[[layer.below]]\n"
         );
-        let scope =
-            StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
-        (1..=40).find_map(|seed| {
-            let case = draw(seed, &scope).expect("a case is drawn");
-            run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
-        })
+        first_finding(text, 40)
     };
     assert!(found("refused").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("refused"));
     assert_eq!(found("passed"), None);
@@ -78,12 +94,7 @@ fn a_failed_page_without_a_free_block_does_not_hold_the_clock() {
 fn a_table_in_ram_loses_what_was_flushed() {
     let found = |table: &str| {
         let text = format!("[[layer]]\nkind = \"restoring\"\nlog = \"16k\"\nrange = \"8k\"\ntable = \"{table}\"\n");
-        let scope =
-            StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
-        (1..=40).find_map(|seed| {
-            let case = draw(seed, &scope).expect("a case is drawn");
-            run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
-        })
+        first_finding(text, 40)
     };
     assert!(found("ram").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("ram"));
     assert_eq!(found("drive"), None);
@@ -95,12 +106,7 @@ fn a_table_in_ram_loses_what_was_flushed() {
 fn clean_blocks_that_are_kept_after_a_crash_go_back() {
     let found = |drop_clean: &str| {
         let text = format!("[[layer]]\nkind = \"cache\"\nsequential = \"1k\"\ndrop_clean = \"{drop_clean}\"\n");
-        let scope =
-            StackScope { host: Some(Stack::new(text)), drive: None, commands: 120, drivers: false, faults: false };
-        (1..=80).find_map(|seed| {
-            let case = draw(seed, &scope).expect("a case is drawn");
-            run(&case, &mut Totals::default()).err().map(|finding| (seed, finding.message))
-        })
+        first_finding(text, 80)
     };
     assert!(found("none").is_some_and(|(_, message)| message.contains("should hold")), "{:?}", found("none"));
     assert_eq!(found("regions"), None);
@@ -129,7 +135,6 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survi
         Request::new(Op::Flush, 0, 0),
     ];
     let mut cuts = 0;
-    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let layer = "[[layer]]\nkind = \"shrd\"\nthreshold = \"2k\"\npack = \"4k\"\nremap_entries = 2\n";
     for (buffer, keys) in [("none", ""), ("lru", ""), ("lru", "ordering = \"drive\"\nwhen_full = \"direct\"\n")] {
         let text = format!("{layer}{keys}");
@@ -140,17 +145,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_driver_is_survi
         drive.buffer.policy = buffer.to_string();
         drive.buffer.bytes = 2048;
         ssdlab_device::handful_for_design(&mut drive, false);
-        let found = walk(
-            &Stack::new(text),
-            &drive,
-            &alphabet,
-            length,
-            std::thread::available_parallelism().map_or(1, usize::from),
-        );
-        failing::none(buffer, found.failed);
-        let totals = found.totals;
-        println!("{buffer}, {keys:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
-        cuts += totals.stack_cuts.iter().sum::<u64>();
+        cuts += walk_all(buffer, text, &drive, &alphabet);
     }
     assert!(cuts > 80_000, "{cuts} cuts");
 }
@@ -170,7 +165,6 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_the_path_of_a_hos
     let cache = "[[layer]]\nkind = \"page-cache\"\nram = \"64k\"\n";
     let scheduler = |policy: &str| format!("[[layer]]\nkind = \"scheduler\"\npolicy = \"{policy}\"\ndepth = 1\n");
     let ata = "[[layer]]\nkind = \"ata\"\ntags = 2\n";
-    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let mut cuts = 0;
     for (buffer, text) in [
         ("none", format!("{cache}background = \"0%\"\n")),
@@ -182,12 +176,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_the_path_of_a_hos
         drive.flash.geometry.blocks_per_plane += 4;
         drive.buffer.policy = buffer.to_string();
         drive.buffer.bytes = 2048;
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let found = walk(&Stack::new(text.clone()), &drive, &alphabet, length, jobs);
-        failing::none(buffer, found.failed);
-        let totals = found.totals;
-        println!("{buffer}, {text:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
-        cuts += totals.stack_cuts.iter().sum::<u64>();
+        cuts += walk_all(buffer, text, &drive, &alphabet);
     }
     assert!(cuts > 20_000, "{cuts} cuts");
 }
@@ -203,7 +192,6 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_cache_of_a_disk
         Request::new(Op::Read, 0, 24),
         Request::new(Op::Flush, 0, 0),
     ];
-    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let mut cuts = 0;
     for (buffer, keys) in [
         ("lru", "size = 8192\ndirty_threshold = \"0%\"\n"),
@@ -218,12 +206,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_cache_of_a_disk
         drive.flash.geometry.blocks_per_plane += 6;
         drive.buffer.policy = buffer.to_string();
         drive.buffer.bytes = 2048;
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let found = walk(&Stack::new(text.clone()), &drive, &alphabet, length, jobs);
-        failing::none(buffer, found.failed);
-        let totals = found.totals;
-        println!("{buffer}, {text:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
-        cuts += totals.stack_cuts.iter().sum::<u64>();
+        cuts += walk_all(buffer, text, &drive, &alphabet);
     }
     assert!(cuts > 20_000, "{cuts} cuts");
 }
@@ -240,7 +223,6 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_cache_is_surviv
         Request::new(Op::Read, 0, 8),
         Request::new(Op::Flush, 0, 0),
     ];
-    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let layer = "[[layer]]\nkind = \"cache\"\nsequential = \"2k\"\nregion = \"2k\"\n";
     let mut cuts = 0;
     for (buffer, keys) in [
@@ -255,12 +237,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_cache_is_surviv
         drive.buffer.policy = buffer.to_string();
         drive.buffer.bytes = 2048;
         ssdlab_device::handful_for_design(&mut drive, false);
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let found = walk(&Stack::new(format!("{layer}{keys}")), &drive, &alphabet, length, jobs);
-        failing::none(buffer, found.failed);
-        let totals = found.totals;
-        println!("{buffer}, {keys:?}: {} cases, cuts {:?}", totals.cases, totals.stack_cuts);
-        cuts += totals.stack_cuts.iter().sum::<u64>();
+        cuts += walk_all(buffer, format!("{layer}{keys}"), &drive, &alphabet);
     }
     assert!(cuts > 20_000, "{cuts} cuts");
 }
@@ -277,7 +254,6 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appen
         Request { fua: true, ..Request::new(Op::WriteZeroes, 2, 5) },
         Request::new(Op::Flush, 0, 0),
     ];
-    let length = std::env::var("SSDLAB_SEQUENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let mut cuts = 0;
     // As few active zones as the layer needs, and sizes beyond capacity.
     let limited = Settings::default()
@@ -305,17 +281,7 @@ fn every_cut_of_every_sequence_of_up_to_three_commands_through_a_host_that_appen
         drive.user_bytes = 9 * 8 * u64::from(drive.flash.geometry.page_bytes);
         assert_eq!(drive.segment_units(), Some(8));
         drive.ftl.own = own;
-        let found = walk(
-            &Stack::new(text),
-            &drive,
-            &alphabet,
-            length,
-            std::thread::available_parallelism().map_or(1, usize::from),
-        );
-        failing::none(set.name, found.failed);
-        let totals = found.totals;
-        println!("{}, {keys:?}: {} cases, cuts {:?}", set.name, totals.cases, totals.stack_cuts);
-        cuts += totals.stack_cuts.iter().sum::<u64>();
+        cuts += walk_all(set.name, text, &drive, &alphabet);
     }
     assert!(cuts > 50_000, "{cuts} cuts");
 }

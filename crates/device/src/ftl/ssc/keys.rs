@@ -65,8 +65,13 @@ impl Words for VictimsBy {
     const WORDS: &'static [(&'static str, VictimsBy)] = &[("valid", VictimsBy::Valid), ("dirty", VictimsBy::Dirty)];
 }
 
-/// Whether collection drops clean blocks.
-pub(super) fn silent_eviction(config: &DriveConfig) -> bool {
+/// Gives a cache the addresses of a disk of so many bytes (Getting Real, section 2.2).
+pub fn set_addresses(config: &mut DriveConfig, bytes: u64) {
+    config.ftl.own.set(ADDRESSES.name, bytes);
+}
+
+/// Whether collection of a cache drops clean blocks (Getting Real, section 3.3.2).
+pub fn drops_clean(config: &DriveConfig) -> bool {
     config.ftl.own.flag(&SILENT_EVICTION, &config.flash.geometry)
 }
 

@@ -36,6 +36,7 @@ use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::{Saved, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, Ppn, UnitId};
 
+pub use self::keys::{drops_clean, set_addresses};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::log::notes_from_bytes;
 use self::log::{Log, Remembered};
@@ -154,7 +155,7 @@ impl Ssc {
             units_per_page: config.flash.geometry.page_bytes / unit_bytes,
             full_mask: full_mask(unit_bytes),
             copyback: config.gc.copyback && config.flash.copyback,
-            silent_eviction: keys::silent_eviction(config),
+            silent_eviction: drops_clean(config),
             counts_clean: keys::counts_clean(config),
             allocator: Allocator::new(config),
             emptied: BTreeMap::new(),
