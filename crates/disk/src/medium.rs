@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use ssdlab_base::SECTOR_BYTES;
-use ssdlab_flash::{Folder, ImageError};
+use ssdlab_flash::{Folder, ImageError, Lifeline};
 
 use crate::contents::Contents;
 
@@ -31,6 +31,7 @@ pub(crate) struct ImageFile {
     unwritten: Contents,
     /// A read of the file failed since the last call of [`Medium::take_failed`].
     failed: Cell<bool>,
+    lifeline: Lifeline,
     _folder: Folder,
 }
 
@@ -61,14 +62,15 @@ impl ImageFile {
             }
         }
         let unwritten = Contents::new(SECTOR_BYTES as usize);
-        Ok((ImageFile { file, there, unwritten, failed: Cell::new(false), _folder: folder }, fresh))
+        let (failed, lifeline) = (Cell::new(false), Lifeline::default());
+        Ok((ImageFile { file, there, unwritten, failed, lifeline, _folder: folder }, fresh))
     }
 
     fn write(&mut self, range: &Range<u64>, data: &[u8]) {
         self.there.write(range, &[]);
         // What is kept is older: it must not go into the file later.
         let is_kept = self.unwritten.run(range.start, range.end) != (false, range.end);
-        if is_kept || self.file.write_all_at(data, range.start * SECTOR_BYTES).is_err() {
+        if is_kept || self.lifeline.write_at(&self.file, data, range.start * SECTOR_BYTES).is_err() {
             self.unwritten.write(range, data);
         }
     }
@@ -88,7 +90,7 @@ impl ImageFile {
             let (_, end) = self.unwritten.run(first, last + 1);
             let mut data = vec![0; ((end - first) * SECTOR_BYTES) as usize];
             self.unwritten.read(&(first..end), &mut data);
-            if self.file.write_all_at(&data, first * SECTOR_BYTES).is_err() {
+            if self.lifeline.write_at(&self.file, &data, first * SECTOR_BYTES).is_err() {
                 return false;
             }
             self.unwritten.remove(&(first..end));
@@ -135,6 +137,13 @@ impl Medium {
         match self {
             Medium::Memory(_) => true,
             Medium::Image(image) => image.persist(),
+        }
+    }
+
+    /// The process ends at one of the writes to the image's file, where there is one.
+    pub(crate) fn end_with(&mut self, lifeline: &Lifeline) {
+        if let Medium::Image(image) = self {
+            image.lifeline = lifeline.clone();
         }
     }
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use ssdlab_base::{Nanos, Op, Request, SECTOR_BYTES};
 use ssdlab_device::{Check, Completion, Data, Status};
-use ssdlab_flash::{Contents as Payload, Folder, ImageError};
+use ssdlab_flash::{Contents as Payload, Folder, ImageError, Lifeline};
 
 use crate::cache::WriteCache;
 use crate::config::DiskConfig;
@@ -151,6 +151,11 @@ impl Disk {
     /// Puts what is on the medium into the image's file, where there is one; false if it cannot take it: no answer may tell of it.
     pub fn persist(&mut self) -> bool {
         self.medium.persist()
+    }
+
+    /// The disk's process ends with `lifeline`, in a write to the image's file, where there is one.
+    pub fn end_with(&mut self, lifeline: &Lifeline) {
+        self.medium.end_with(lifeline);
     }
 
     /// Bytes that the image's file takes on the host's file system; `None` without an image.

@@ -58,7 +58,10 @@ impl Lifeline {
     }
 
     /// Writes all bytes at an offset, or as many as the end of the process leaves.
-    pub(super) fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
         match self.spend() {
             Fate::Whole => file.write_all_at(bytes, offset),
             Fate::Cut => file.write_all_at(&bytes[..cut(offset, bytes.len())], offset),

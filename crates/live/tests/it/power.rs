@@ -181,6 +181,7 @@ impl Subject {
         // One process: it ends in a write to any of the images.
         let lifeline = Lifeline::default();
         device.drives_mut().into_iter().for_each(|part| part.device.end_with(&lifeline));
+        device.disks_mut().into_iter().for_each(|part| part.device.end_with(&lifeline));
         let identity = device.identify();
         let buffered = identity.has_write_cache || identity.has_host_cache;
         let pace = if rng.random_bool(0.2) { Pace::Model { slower: 1e-3 } } else { Pace::None };
@@ -258,7 +259,12 @@ impl Process<'_> {
         let sectors = self.oracle.may.len() as u64;
         let first = rng.random_range(0..sectors);
         let count = rng.random_range(1..=(sectors - first).min(24));
-        Request { fua: kind.fua, ..Request::new(kind.op, first, count) }
+        // Above a disk a write takes the place of a trim.
+        let op = match kind.op {
+            Op::Trim | Op::WriteZeroes if !self.engine.trims() => Op::Write,
+            op => op,
+        };
+        Request { fua: kind.fua, ..Request::new(op, first, count) }
     }
 
     fn read(&self, request: Request) -> Result<Vec<u8>, String> {
