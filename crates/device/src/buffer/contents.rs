@@ -14,6 +14,7 @@ pub(crate) struct HeldUnit {
     pub(crate) mask: u64,
     /// Number of the write command that brought the unit in.
     pub(crate) since: u64,
+    pub(crate) expendable: bool,
 }
 
 /// All units in the buffer.
@@ -25,7 +26,7 @@ pub(crate) struct HeldUnits {
     pub(crate) order: Vec<u32>,
 }
 
-saved!(HeldUnit: lpn, stream, mask, since);
+saved!(HeldUnit: lpn, stream, mask, since, expendable);
 saved!(HeldUnits: units, order);
 
 impl WriteBuffer {
@@ -39,9 +40,9 @@ impl WriteBuffer {
         let mut place = vec![u32::MAX; self.entries.len()];
         let mut units = Vec::with_capacity(order.len());
         for slot in self.by_age.iter() {
-            let &Entry { lpn, stream, mask, since, .. } = self.entry(slot);
+            let &Entry { lpn, stream, mask, since, expendable, .. } = self.entry(slot);
             place[slot.index()] = units.len() as u32;
-            units.push(HeldUnit { lpn, stream, mask, since });
+            units.push(HeldUnit { lpn, stream, mask, since, expendable });
         }
         let sectors: u64 = units.iter().map(|unit| u64::from(unit.mask.count_ones())).sum();
         assert_eq!(units.len(), order.len(), "the policy orders the units that are there");
@@ -54,16 +55,18 @@ impl WriteBuffer {
     pub(crate) fn refill(&mut self, held: &HeldUnits) -> bool {
         assert!(self.is_empty(), "only an empty buffer is refilled");
         let sectors: u64 = held.units.iter().map(|unit| u64::from(unit.mask.count_ones())).sum();
-        let sound = |unit: &HeldUnit| unit.mask != 0 && unit.mask & !self.full_mask == 0;
+        let sound = |unit: &HeldUnit| {
+            unit.mask != 0 && unit.mask & !self.full_mask == 0 && (!unit.expendable || unit.mask == self.full_mask)
+        };
         if sectors > self.capacity_sectors || held.order.len() != held.units.len() || !held.units.iter().all(sound) {
             return false;
         }
         for unit in &held.units {
-            let HeldUnit { lpn, stream, mask, since } = *unit;
+            let HeldUnit { lpn, stream, mask, since, expendable } = *unit;
             if self.find(lpn).is_some() {
                 return false;
             }
-            let slot = self.put(Entry { lpn, mask, clean: 0, sector_data: Vec::new(), since, stream });
+            let slot = self.put(Entry { lpn, mask, clean: 0, sector_data: Vec::new(), since, stream, expendable });
             self.by_age.push(slot);
             self.dirty_units += 1;
             self.partial_units += u32::from(mask != self.full_mask);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn entry(lpn: u32, mask: u64) -> Entry {
-        Entry { lpn: Lpn(lpn), mask, clean: 0, sector_data: Vec::new(), since: 0, stream: 0 }
+        Entry { lpn: Lpn(lpn), mask, clean: 0, sector_data: Vec::new(), since: 0, stream: 0, expendable: false }
     }
 
     fn limits() -> Compaction {

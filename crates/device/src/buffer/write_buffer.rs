@@ -24,6 +24,8 @@ pub(crate) struct Entry {
     /// Number of the write command that brought the unit in.
     pub(crate) since: u64,
     pub(crate) stream: u16,
+    /// The host has the unit elsewhere.
+    pub(crate) expendable: bool,
 }
 
 impl Entry {
@@ -140,10 +142,24 @@ impl WriteBuffer {
         self.dirty_units
     }
 
-    /// Those units.
-    pub(crate) fn dirty_lpns(&self) -> impl Iterator<Item = Lpn> {
-        let dirty = self.index.iter().filter(|(_, slot)| self.entry(**slot).dirty() != 0);
-        dirty.map(|(lpn, _)| *lpn)
+    /// Those units, with expendable ones or without.
+    pub(crate) fn dirty_lpns(&self, expendable: bool) -> impl Iterator<Item = Lpn> {
+        let entries = self.index.values().map(|slot| self.entry(*slot));
+        entries.filter(move |entry| entry.dirty() != 0 && (expendable || !entry.expendable)).map(|entry| entry.lpn)
+    }
+
+    /// Expendable units that have to go to flash.
+    pub(crate) fn expendable(&self) -> impl Iterator<Item = (Lpn, Slot)> {
+        let is_expendable = |slot: Slot| self.entry(slot).expendable && self.entry(slot).dirty() != 0;
+        self.index.iter().filter(move |(_, slot)| is_expendable(**slot)).map(|(lpn, slot)| (*lpn, *slot))
+    }
+
+    /// The unit that has just come in is expendable, until it is written again.
+    pub(crate) fn mark_expendable(&mut self, lpn: Lpn) {
+        let slot = self.find(lpn).expect("a unit that has come in is there");
+        let entry = &mut self.entries[slot.index()];
+        assert_eq!(entry.mask, self.full_mask, "a part of unit {lpn} is written as expendable");
+        entry.expendable = true;
     }
 
     /// The sectors of those units.
@@ -223,6 +239,7 @@ impl WriteBuffer {
             entry.mask |= mask;
             entry.clean &= !mask;
             entry.stream = stream;
+            entry.expendable = false;
             if self.sector_data_bytes > 0 {
                 merge(&mut entry.sector_data, sector_data, mask, self.sector_data_bytes);
             }
@@ -244,7 +261,8 @@ impl WriteBuffer {
             self.partial_units -= u32::from(completed);
             return Ok(if completed { Met::Completed } else { Met::Unit });
         }
-        let entry = Entry { lpn, mask, clean: 0, sector_data: sector_data.to_vec(), since: command, stream };
+        let entry =
+            Entry { lpn, mask, clean: 0, sector_data: sector_data.to_vec(), since: command, stream, expendable: false };
         debug_assert!(
             self.youngest() <= command,
             "unit {lpn} came in with write {command}, behind {}",
@@ -315,7 +333,8 @@ impl WriteBuffer {
             self.policy.read(slot);
             return;
         }
-        let slot = self.put(Entry { lpn, mask, clean: mask, sector_data: sector_data.to_vec(), since: 0, stream: 0 });
+        let sector_data = sector_data.to_vec();
+        let slot = self.put(Entry { lpn, mask, clean: mask, sector_data, since: 0, stream: 0, expendable: false });
         let is_full = mask == self.full_mask;
         let held = [0, mask.count_ones()];
         let unit = Unit { lpn, command: 0, written: 0, held, was_full: false, is_full };

@@ -122,6 +122,9 @@ impl Drive {
             let buffer = self.stage.buffer.as_mut().expect("a buffered write has a buffer");
             let cost = match buffer.write(lpn, mask, sector_data, number, stream) {
                 Ok(met) => {
+                    if self.commands[command].expendable {
+                        buffer.mark_expendable(lpn);
+                    }
                     self.note_written(lpn, 1);
                     self.counters.buffer.write_hits += u64::from(met != Met::Nothing);
                     self.counters.buffer.write_misses += u64::from(met == Met::Nothing);
@@ -375,9 +378,10 @@ impl Drive {
         let mut units: ArrayVec<UnitWrite<'_>, MAX_UNITS> = ArrayVec::new();
         for slot in slots {
             let entry = buffer.entry(*slot);
-            units.push(UnitWrite { lpn: entry.lpn, mask: entry.mask, sector_data: &entry.sector_data });
+            let (mask, sector_data, expendable) = (entry.mask, &entry.sector_data[..], entry.expendable);
+            units.push(UnitWrite { lpn: entry.lpn, mask, sector_data, expendable });
         }
-        units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, sector_data: &[] }));
+        units.extend(pads.iter().map(|lpn| UnitWrite { lpn: *lpn, mask: 0, sector_data: &[], expendable: false }));
         let slot = self.stage.evictions.insert(Eviction { sectors: 0, serial: 0, command: None });
         let owner = Waiter::Eviction(slot);
         let written = if compacted {

@@ -24,6 +24,8 @@ pub(super) struct Command {
     pub(super) holds_data: bool,
     /// Lists of owners that it promises were asked for.
     pub(super) listed: bool,
+    /// What it writes is expendable: the host has it elsewhere.
+    pub(super) expendable: bool,
     pub(super) order: u64,
     /// Since when it has been waiting for a free block; `Nanos::MAX` if it is not.
     pub(super) stalled_since: Nanos,
@@ -46,6 +48,7 @@ impl Default for Command {
             covers: None,
             holds_data: false,
             listed: false,
+            expendable: false,
             order: UNNUMBERED,
             stalled_since: Nanos::MAX,
             wanted_sectors: 0,
@@ -67,6 +70,7 @@ impl Command {
         self.covers = None;
         self.holds_data = false;
         self.listed = false;
+        self.expendable = false;
         self.order = UNNUMBERED;
         self.stalled_since = Nanos::MAX;
         self.wanted_sectors = 0;

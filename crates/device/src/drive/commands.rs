@@ -26,8 +26,6 @@ pub(super) struct SetCommandState {
     answer: Answer,
     /// The design has carried out its part; what is left is block I/O on the range.
     carried_out: bool,
-    /// What it writes goes to flash and not to the write buffer.
-    beside_buffer: bool,
     /// As the host sent them.
     sectors: u64,
     /// What is to be done, of an action that the set's rules took.
@@ -143,7 +141,6 @@ impl Drive {
             words: payload.words.to_vec(),
             answer: Answer::default(),
             carried_out: false,
-            beside_buffer: false,
             sectors: request.sectors,
             effect: None,
         };
@@ -214,10 +211,12 @@ impl Drive {
         }
         if !set_state.carried_out {
             let waiter = Waiter::Command(command);
-            let (buffered, read_only, words) = (&[][..], self.failures.read_only, &set_state.words[..]);
+            let (none, read_only, words) = (&[][..], self.failures.read_only, &set_state.words[..]);
+            let (buffered, expendable) = (none, none);
             let takes_room = request.op == Op::Write && self.keeps(request.opcode);
             let has_room = !takes_room || self.finds_room(command)?;
-            let asked = SetCommand { opcode: request.opcode, request, words, buffered, read_only, has_room, waiter };
+            let opcode = request.opcode;
+            let asked = SetCommand { opcode, request, words, buffered, expendable, read_only, has_room, waiter };
             let outcome = match self.execute(asked) {
                 // A drive that became read-only has no more space later: what the command needs does not come.
                 Err(Stall::NoSpace) if self.failures.read_only => {
@@ -229,10 +228,10 @@ impl Drive {
             set_state.answer.words = outcome.words;
             set_state.answer.bytes = outcome.bytes;
             set_state.carried_out = !seeded(Bug::ExecutedTwice);
-            set_state.beside_buffer = outcome.beside_buffer;
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;
+            self.commands[command].expendable = outcome.expendable;
             self.commands[command].request.fua |= outcome.write_through;
             if outcome.awaits_records {
                 self.await_metadata(command);
@@ -246,7 +245,6 @@ impl Drive {
         }
         match request.op {
             Op::Read => self.read(command)?,
-            Op::Write if set_state.beside_buffer => self.write_to_flash(command)?,
             Op::Write => self.write(command)?,
             Op::Trim | Op::WriteZeroes | Op::Flush => unreachable!("{} moves no sectors", spec.name),
         }
@@ -300,12 +298,12 @@ impl Drive {
     /// The design executes a command, after what it needs on flash has left the write buffer.
     fn execute(&mut self, asked: SetCommand<'_>) -> Result<Outcome, Stall> {
         if self.stage.buffer.as_ref().is_some_and(|buffer| !buffer.is_empty()) {
-            let buffered = self.buffered_of(asked.request);
-            self.empty_buffer_for(&SetCommand { buffered: &buffered, ..asked })?;
+            let (buffered, expendable) = self.buffered_of(asked.request);
+            self.empty_buffer_for(&SetCommand { buffered: &buffered, expendable: &expendable, ..asked })?;
         }
-        let buffered = self.buffered_of(asked.request);
+        let (buffered, expendable) = self.buffered_of(asked.request);
         loop {
-            let asked = SetCommand { buffered: &buffered, ..asked };
+            let asked = SetCommand { buffered: &buffered, expendable: &expendable, ..asked };
             let commands = set_commands(&mut self.beside, &mut *self.ftl).expect("a design with a set has commands");
             match commands.execute(&mut self.media, asked) {
                 Ok(outcome) if outcome.saves_trims => return self.save_trims_for(outcome),
@@ -319,15 +317,17 @@ impl Drive {
         }
     }
 
-    /// Units of a command's range with data of the host in the write buffer.
-    fn buffered_of(&self, request: &Request) -> Vec<Lpn> {
+    /// Units of a command's range with data of the host in the write buffer, and those of them that are expendable.
+    fn buffered_of(&self, request: &Request) -> (Vec<Lpn>, Vec<Lpn>) {
         let spec = self.host.set.and_then(|set| set.command(request.opcode));
         let is_logical = spec.is_some_and(|spec| spec.address == AddressSpace::Logical) && request.sectors > 0;
-        let Some(buffer) = self.stage.buffer.as_ref().filter(|_| is_logical) else { return Vec::new() };
+        let Some(buffer) = self.stage.buffer.as_ref().filter(|_| is_logical) else { return Default::default() };
         let end = request.end().div_ceil(self.sectors_per_unit);
         let units = Lpn::each(Lpn((request.sector / self.sectors_per_unit) as u32)..Lpn(end as u32));
-        let is_dirty = |lpn: &Lpn| buffer.find(*lpn).is_some_and(|slot| buffer.entry(slot).dirty() != 0);
-        units.filter(is_dirty).collect()
+        let of_host =
+            units.filter_map(|lpn| buffer.find(lpn)).map(|slot| buffer.entry(slot)).filter(|entry| entry.dirty() != 0);
+        let expendable = of_host.clone().filter(|entry| entry.expendable).map(|entry| entry.lpn).collect();
+        (of_host.map(|entry| entry.lpn).collect(), expendable)
     }
 
     /// Starts the records of all trims for a command that asks for them, and answers how many programs these are.

@@ -335,7 +335,8 @@ impl Drive {
             let base = u64::from(lpn.0) * per_unit;
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
-            let unit = UnitWrite { lpn, mask: mask_of(from - base, to - from), sector_data: &[] };
+            let (mask, expendable) = (mask_of(from - base, to - from), self.commands[command].expendable);
+            let unit = UnitWrite { lpn, mask, sector_data: &[], expendable };
             let stream = self.stream_of(lpn, request.stream);
             self.ask_for_map_to_write(Waiter::Command(command), &[lpn], stream)?;
             self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, owner)?;
@@ -379,7 +380,8 @@ impl Drive {
             let from = request.sector.max(base);
             let to = request.end().min(base + per_unit);
             let sector_data = &scratch[index as usize * unit_data_bytes..(index as usize + 1) * unit_data_bytes];
-            units.push(UnitWrite { lpn: lpn + index, mask: mask_of(from - base, to - from), sector_data });
+            let (mask, expendable) = (mask_of(from - base, to - from), self.commands[command].expendable);
+            units.push(UnitWrite { lpn: lpn + index, mask, sector_data, expendable });
         }
         let written = self.ftl.write(&mut self.media, &units, stream, Cause::Host, owner);
         drop(units);
@@ -408,7 +410,8 @@ impl Drive {
         for range in ranges {
             for lpn in Lpn::each(Lpn((range.start / per_unit) as u32)..Lpn((range.end / per_unit) as u32)) {
                 if index == self.commands[command].cursor {
-                    let unit = UnitWrite { lpn, mask: mask_of(0, per_unit), sector_data: &sector_data };
+                    let mask = mask_of(0, per_unit);
+                    let unit = UnitWrite { lpn, mask, sector_data: &sector_data, expendable: false };
                     self.ftl.write(&mut self.media, &[unit], stream, Cause::Metadata, Waiter::Command(command))?;
                     self.page_started(command);
                     self.commands[command].cursor += 1;
@@ -532,7 +535,7 @@ impl Drive {
         if self.stage.buffer.is_some() {
             return self.buffer_unit(command, lpn, mask, &sector_data, 0, to - from);
         }
-        let unit = UnitWrite { lpn, mask, sector_data: &sector_data };
+        let unit = UnitWrite { lpn, mask, sector_data: &sector_data, expendable: false };
         self.ftl.write(&mut self.media, &[unit], stream, Cause::Host, Waiter::Command(command))?;
         self.note_written(lpn, 1);
         self.page_started(command);

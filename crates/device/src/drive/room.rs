@@ -14,6 +14,7 @@ use ssdlab_flash::Lpn;
 use super::Drive;
 use super::dispatch::Stall;
 use crate::Status;
+use crate::buffer::Slot;
 use crate::ftl::TrimTarget;
 use crate::waiter::Waiter;
 
@@ -74,7 +75,8 @@ impl Drive {
         if at_most + limit.may_return() <= room {
             return Ok(true);
         }
-        let in_buffer: BTreeSet<Lpn> = self.stage.buffer.iter().flat_map(|buffer| buffer.dirty_lpns()).collect();
+        let of_buffer = self.stage.buffer.iter().flat_map(|buffer| buffer.dirty_lpns(limit.keeps_expendable()));
+        let in_buffer: BTreeSet<Lpn> = of_buffer.collect();
         let counts = |lpn: &Lpn| !in_buffer.contains(lpn) && !limit.is_kept(*lpn);
         let more =
             |units: &[Range<Lpn>]| units.iter().flat_map(|units| Lpn::each(units.clone())).filter(counts).count();
@@ -85,7 +87,13 @@ impl Drive {
             return Ok(true);
         }
         if all as u64 > room {
-            return Ok(false);
+            let superseded = self.superseded();
+            if superseded.is_empty() || all as u64 > room + superseded.len() as u64 {
+                return Ok(false);
+            }
+            // They are kept until what came in for them is on its way to flash.
+            self.evict(&superseded, None)?;
+            return self.finds_room(command);
         }
         if self.may_return_less(room - all as u64) {
             return Ok(true);
@@ -95,6 +103,15 @@ impl Drive {
             true => Ok(true),
             false => Err(Stall::NoSpace),
         }
+    }
+
+    /// Units in the write buffer that are expendable, of which flash has older data that is kept.
+    fn superseded(&self) -> Vec<Slot> {
+        let Some(limit) = self.ftl.limited_room().filter(|limit| !limit.keeps_expendable()) else { return Vec::new() };
+        let buffered = self.stage.buffer.iter().flat_map(|buffer| buffer.expendable());
+        let mut kept: Vec<(Lpn, Slot)> = buffered.filter(|(lpn, _)| limit.is_kept(*lpn)).collect();
+        kept.sort_unstable_by_key(|(lpn, _)| *lpn);
+        kept.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// Units that a command writes: of a trim the parts that it fills with zeroes.

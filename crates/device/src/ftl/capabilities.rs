@@ -151,6 +151,9 @@ pub(crate) trait LimitedRoom {
     /// Whether what a write of the set brings has to be kept; what block I/O writes has to be.
     fn keeps(&self, opcode: Opcode) -> bool;
 
+    /// Whether units that are expendable have to be kept all the same.
+    fn keeps_expendable(&self) -> bool;
+
     /// Why a write is refused that finds no room.
     fn refusal(&self) -> Refusal;
 }

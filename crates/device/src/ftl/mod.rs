@@ -69,6 +69,8 @@ pub(crate) struct UnitWrite<'a> {
     pub(crate) mask: u64,
     /// Data of all sectors of the unit (only those in `mask` mean anything); empty where nothing is kept.
     pub(crate) sector_data: &'a [u8],
+    /// The host has the data elsewhere: a design that drops such data may drop it.
+    pub(crate) expendable: bool,
 }
 
 /// The frontier has no page to give: garbage collection has to free a block first.
@@ -147,6 +149,8 @@ pub(crate) struct SetCommand<'a> {
     /// Units of its range with data of the host in the write buffer, which [`Commands::leaves_buffer`] let stay there or which cannot
     /// leave.
     pub(crate) buffered: &'a [Lpn],
+    /// Those of them that are expendable.
+    pub(crate) expendable: &'a [Lpn],
     /// The drive takes no more writes: what would have to be durable some day is refused.
     pub(crate) read_only: bool,
     /// Whether there is room for what it writes, if the drive has to keep that.
@@ -186,8 +190,8 @@ pub(crate) struct Outcome {
     pub(crate) block_io: bool,
     /// What is written is on flash when the command completes.
     pub(crate) write_through: bool,
-    /// What is written goes to flash and not to the write buffer, which has nothing of the range.
-    pub(crate) beside_buffer: bool,
+    /// What is written is expendable: the host has it elsewhere.
+    pub(crate) expendable: bool,
 }
 
 impl Outcome {
@@ -201,7 +205,7 @@ impl Outcome {
             awaits_records: false,
             block_io: false,
             write_through: false,
-            beside_buffer: false,
+            expendable: false,
         }
     }
 }

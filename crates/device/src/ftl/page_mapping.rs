@@ -206,7 +206,7 @@ impl<M: PageMapping> DurableTrims for M {
         let place = media.take_page(group, frontier).ok_or(NoSpace)?;
         media.flash.oob.put_record(media.unit_at(place), words);
         let sector_data = vec![0; media.flash.store.unit_data_bytes()];
-        let write = UnitWrite { lpn, mask: self.common().full_mask, sector_data: &sector_data };
+        let write = UnitWrite { lpn, mask: self.common().full_mask, sector_data: &sector_data, expendable: false };
         write_to(self, media, place, &write, Target { frontier, cause: Cause::Metadata, owner });
         Ok(())
     }

@@ -116,8 +116,10 @@ impl Pair {
             Contents::Nothing => Vec::new(),
             _ => (0..self.sectors as u64).flat_map(|sector| (self.stamp << 8 | sector).to_le_bytes()).collect(),
         };
-        let units: Vec<UnitWrite<'_>> =
-            lpns.iter().map(|lpn| UnitWrite { lpn: *lpn, mask, sector_data: &sector_data }).collect();
+        let units: Vec<UnitWrite<'_>> = lpns
+            .iter()
+            .map(|lpn| UnitWrite { lpn: *lpn, mask, sector_data: &sector_data, expendable: false })
+            .collect();
         let stream = u16::from(input.byte() & 1);
         if self.ftl.write(&mut self.media, &units, stream, Cause::Host, Waiter::None).is_err() {
             // Refused, it changed nothing.

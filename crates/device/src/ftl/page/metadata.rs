@@ -82,6 +82,7 @@ impl PageFtl {
                 lpn: lpn + index,
                 mask: self.full_mask,
                 sector_data: &sector_data,
+                expendable: false,
             }));
         }
         self.write_at(media, place, &units, Frontier::Map, cause, owner);

@@ -47,7 +47,7 @@ impl DurableTrims for PageFtl {
         owner: Waiter,
     ) -> Result<(), NoSpace> {
         let sector_data = vec![0; (media.unit_bytes / 512) as usize * media.flash.store.sector_data_bytes()];
-        let unit = UnitWrite { lpn, mask: self.full_mask, sector_data: &sector_data };
+        let unit = UnitWrite { lpn, mask: self.full_mask, sector_data: &sector_data, expendable: false };
         let (group, frontier) = match to {
             TrimTarget::Host => {
                 let frontier = Frontier::Host(0);

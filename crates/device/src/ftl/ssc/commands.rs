@@ -42,7 +42,7 @@ fn fits(blocks: &Range<Lpn>) -> Result<(), Refusal> {
 impl Commands for Ssc {
     fn leaves_buffer(&self, media: &Media, command: &SetCommand<'_>) -> Vec<Lpn> {
         match command.opcode {
-            WRITE_CLEAN | EVICT | CLEAN => Lpn::each(touched(media, command)).collect(),
+            EVICT | CLEAN => Lpn::each(touched(media, command)).collect(),
             // What was dropped is not there, even if the buffer kept what was read of it.
             READ => {
                 let is_dropped = |lpn: &Lpn| self.table.get(*lpn).is_none() && !command.buffered.contains(lpn);
@@ -71,31 +71,14 @@ impl Commands for Ssc {
 }
 
 impl Ssc {
-    /// Whether a write of so many units is one of clean blocks.
-    pub(super) fn writes_clean(&mut self, owner: Waiter, units: u32) -> bool {
-        let Waiter::Command(command) = owner else { return false };
-        let Some(left) = self.clean_writes.get_mut(&command) else { return false };
-        assert!(*left >= units, "command {command} writes {units} clean blocks, and has {left} left");
-        *left -= units;
-        if *left == 0 {
-            self.clean_writes.remove(&command);
-        }
-        self.counters.written_clean += u64::from(units);
-        true
-    }
-
     fn written(&mut self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
         let blocks = whole(media, command)?;
         let clean = command.opcode == WRITE_CLEAN;
         if !self.is_loose(clean) && !command.has_room {
             return Err(NO_ROOM);
         }
-        if clean && blocks.start < blocks.end {
-            let Waiter::Command(number) = command.waiter else { unreachable!("a command waits for itself") };
-            let before = self.clean_writes.insert(number, blocks.end - blocks.start);
-            assert_eq!(before, None, "command {number} writes clean blocks twice");
-        }
-        Ok(Outcome { block_io: true, beside_buffer: clean, ..Outcome::new(Status::Success) })
+        self.counters.written_clean += if clean { u64::from(blocks.end - blocks.start) } else { 0 };
+        Ok(Outcome { block_io: true, expendable: clean, ..Outcome::new(Status::Success) })
     }
 
     fn read(&self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
@@ -115,7 +98,10 @@ impl Ssc {
         fits(&blocks)?;
         media.look_up(blocks.end - blocks.start);
         let in_map = |lpn: Lpn| self.look_up(lpn).is_some_and(|present| !present.clean);
-        let is_dirty = |lpn: Lpn| command.buffered.contains(&lpn) || in_map(lpn);
+        let is_dirty = |lpn: Lpn| match command.buffered.contains(&lpn) {
+            true => !command.expendable.contains(&lpn),
+            false => in_map(lpn),
+        };
         let dirty = BlockBits(Lpn::each(blocks).map(is_dirty).collect());
         Ok(Outcome { bytes: dirty.bytes(), ..Outcome::new(Status::Success) })
     }

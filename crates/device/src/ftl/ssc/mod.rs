@@ -127,8 +127,6 @@ pub(crate) struct Ssc {
     /// Owners of units of blocks that were emptied, and how often the block had been erased: until it is erased once more, flash has
     /// copies there.
     emptied: BTreeMap<u32, (u32, Vec<Lpn>)>,
-    /// Commands that write clean blocks, with the units that are still to come.
-    clean_writes: BTreeMap<u32, u32>,
     /// Blocks with notes that were found nowhere else: they are erased when the log has these again.
     stale_logs: Vec<BlockId>,
     /// Where there are more addresses than room: what is not kept any more, and whether a power cut can undo that.
@@ -159,7 +157,6 @@ impl Ssc {
             counts_clean: keys::counts_clean(config),
             allocator: Allocator::new(config),
             emptied: BTreeMap::new(),
-            clean_writes: BTreeMap::new(),
             stale_logs: Vec::new(),
             room: (config.logical_units() > config.user_units()).then(Room::default),
             owed: Cell::new(0),
@@ -330,8 +327,7 @@ impl Ftl for Ssc {
         let frontier = Frontier::Host(stream);
         let group = self.allocator.choose(media, units[0].lpn, frontier).ok_or(NoSpace)?;
         let place = media.take_seen_page(group, frontier);
-        let clean = self.writes_clean(owner, units.len() as u32);
-        self.write_at(media, place, units, clean, Purpose { cause, frontier, owner });
+        self.write_at(media, place, units, Purpose { cause, frontier, owner });
         let empty = self.units_per_page as usize - units.len();
         media.padding_bytes += empty as u64 * u64::from(media.unit_bytes);
         Ok(())

@@ -33,14 +33,7 @@ impl Ssc {
     }
 
     /// Programs units of the host into `place`: completes partial ones, remaps all, and keeps the order of what they supersede.
-    pub(super) fn write_at(
-        &mut self,
-        media: &mut Media,
-        place: Place,
-        units: &[UnitWrite<'_>],
-        clean: bool,
-        purpose: Purpose,
-    ) {
+    pub(super) fn write_at(&mut self, media: &mut Media, place: Place, units: &[UnitWrite<'_>], purpose: Purpose) {
         let most = self.units_per_page as usize;
         debug_assert!((1..=most).contains(&units.len()), "{} units go to a page of {most}", units.len());
         let first = media.unit_at(place);
@@ -52,7 +45,7 @@ impl Ssc {
             let current = self.look_up(write.lpn);
             let before = current.map_or(UnitId::NONE, |present| present.unit);
             // What is written anew as it is stays what it was.
-            let clean = clean || write.mask == 0 && current.is_some_and(|present| present.clean);
+            let clean = write.expendable || write.mask == 0 && current.is_some_and(|present| present.clean);
             let keeps_mark = seeded(Bug::MarkKept) && current.is_some_and(|present| present.clean);
             let is_marked = clean && !seeded(Bug::MarkMissing) || keeps_mark;
             owners.push(if is_marked { Lpn(write.lpn.0 | CLEAN) } else { write.lpn });

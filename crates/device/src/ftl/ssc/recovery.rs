@@ -26,7 +26,6 @@ impl Ssc {
         self.valid.as_mut_slice().fill(0);
         (self.kept_units, self.loose_units) = (0, 0);
         assert!(self.emptied.is_empty(), "recovery begins with blocks that wait for their erase");
-        assert!(self.clean_writes.is_empty(), "recovery begins with commands in the drive");
         let pages = if media.lists_owners() {
             media.read_lists(reads);
             media.listed_pages().collect()

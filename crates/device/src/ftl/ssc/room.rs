@@ -113,6 +113,10 @@ impl LimitedRoom for Ssc {
         !self.is_loose(opcode == WRITE_CLEAN)
     }
 
+    fn keeps_expendable(&self) -> bool {
+        !self.is_loose(true)
+    }
+
     fn refusal(&self) -> Refusal {
         NO_ROOM
     }
