@@ -85,6 +85,9 @@ pub struct InputText {
     /// Phases of a recording that figures tell apart, in their order.
     #[serde(default)]
     pub phase: Vec<Phase>,
+    /// The workload that runs before it, without time, in runs that are warmed up: what fills caches above a drive. `{file}` is where
+    /// `file` was found.
+    pub warm_up: Option<String>,
     /// What it is, and where it comes from.
     pub about: String,
 }

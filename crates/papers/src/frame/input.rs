@@ -52,6 +52,9 @@ pub struct Input {
     /// Its phases, as far as its requests go.
     #[serde(skip)]
     pub phases: Vec<Phase>,
+    /// The workload's text that warms up for it, with full paths.
+    #[serde(skip)]
+    pub warm_up: Option<String>,
     /// What it looks like; nothing if it is missing.
     pub survey: Option<Survey>,
     /// Why it is missing.
@@ -158,6 +161,7 @@ impl Input {
             },
             limit: [limit, stated.limit].into_iter().flatten().min(),
             phases: Vec::new(),
+            warm_up: None,
             survey: None,
             missing: None,
         };
@@ -184,6 +188,7 @@ impl Input {
                 return Err(ReproduceError::new(sentence));
             }
         };
+        input.warm_up = stated.warm_up.as_ref().map(|text| text.replace("{file}", path.as_deref().unwrap_or_default()));
         let opened = input.source(None, 1).map_err(|error| error.to_string());
         let surveyed = opened.and_then(|source| {
             let mut workload = source.open(drive, 0).map_err(|error| error.to_string())?;
@@ -207,6 +212,16 @@ impl Input {
         };
         let replay = ReplayOptions { discipline, fit: self.fit, limit: self.limit };
         TextSource::open(&self.text, replay, seed).map_err(ReproduceError::new)
+    }
+
+    /// The workload that warms up for it, as a command line has it.
+    pub(super) fn spoken_warm_up(&self) -> Option<String> {
+        let text = self.warm_up.as_ref()?;
+        let name = self.file.as_ref().and_then(|file| Some((file, Path::new(&self.text).file_name()?.to_str()?)));
+        Some(match name {
+            Some((file, _)) if *text == self.text => format!("TRACES/{file}"),
+            _ => text.clone(),
+        })
     }
 
     /// Whether it can be run.

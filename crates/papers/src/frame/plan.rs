@@ -34,6 +34,8 @@ pub enum Preparation {
     Steady,
     /// What the experiment's `ageing` leaves, once on a fresh drive.
     Aged,
+    /// What the input's `warm_up` leaves, once on fresh devices.
+    WarmedUp,
 }
 
 impl Preparation {
@@ -45,6 +47,7 @@ impl Preparation {
             Preparation::Fill => "fill",
             Preparation::Steady => "steady",
             Preparation::Aged => "aged",
+            Preparation::WarmedUp => "warmed up",
         }
     }
 }
@@ -180,9 +183,11 @@ impl Run {
 
     /// As `--precondition` has it.
     pub(super) fn precondition(&self, context: &PaperContext) -> String {
+        let input = context.inputs.iter().find(|input| input.name == self.input);
         match (self.preparation, &context.experiment.steady, &context.experiment.ageing) {
             (Preparation::Steady, Some(workload), _) => format!("steady:{workload}"),
             (Preparation::Aged, _, Some(file)) => context.paper.path(file),
+            (Preparation::WarmedUp, ..) => input.and_then(Input::spoken_warm_up).unwrap_or_default(),
             (preparation, ..) => preparation.name().to_string(),
         }
     }
@@ -276,6 +281,11 @@ impl Run {
             (Preparation::Aged, Some(file)) => Some((context.paper.path(file), context.paper.file(file)?)),
             _ => None,
         };
+        if self.preparation == Preparation::WarmedUp && input.warm_up.is_none() {
+            let file = context.paper.path("experiment.toml");
+            let sentence = format!("{file}: input '{}': found no `warm_up`, expected a workload", input.name);
+            return Err(ReproduceError::new(sentence));
+        }
         let source = input.source(self.replay.as_deref(), self.seed)?;
         let of_initial = initial.as_ref().map(|initial| initial.source(None, self.seed)).transpose()?;
         let precondition = self.precondition(context);
@@ -357,10 +367,13 @@ impl Requests {
 
     /// The workload that ages the drive, opened for this thread.
     pub(super) fn ageing_source(&self, run: &Run) -> Result<Option<TextSource>, ReproduceError> {
-        let source = match (&self.steady, &self.ageing) {
-            (Some(text), _) => Some(TextSource::open(text, ReplayOptions::default(), run.seed)),
-            (None, Some((file, text))) => Some(TextSource::of_jobs(text, file, run.seed)),
-            (None, None) => None,
+        let warm_up = self.input.warm_up.as_ref().filter(|_| run.preparation == Preparation::WarmedUp);
+        let source = match (&self.steady, &self.ageing, warm_up) {
+            (Some(text), ..) | (None, None, Some(text)) => {
+                Some(TextSource::open(text, ReplayOptions::default(), run.seed))
+            }
+            (None, Some((file, text)), _) => Some(TextSource::of_jobs(text, file, run.seed)),
+            (None, None, None) => None,
         };
         source.transpose().map_err(ReproduceError::new)
     }

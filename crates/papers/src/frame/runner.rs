@@ -358,8 +358,10 @@ fn of_requests(ready: &Ready, requests: &Requests, settings: &Settings<'_>) -> R
     let (initial, ageing) = (requests.initial_source(run).map_err(said)?, requests.ageing_source(run).map_err(said)?);
     let preconditioning = match (ready.run.preparation, &ageing) {
         (Preparation::Steady, Some(steady)) => Preconditioning::SteadyUnder(steady),
-        (Preparation::Aged, Some(jobs)) => Preconditioning::Workload(jobs),
-        (Preparation::None | Preparation::Steady | Preparation::Aged, _) => Preconditioning::None,
+        (Preparation::Aged | Preparation::WarmedUp, Some(jobs)) => Preconditioning::Workload(jobs),
+        (Preparation::None | Preparation::Steady | Preparation::Aged | Preparation::WarmedUp, _) => {
+            Preconditioning::None
+        }
         (Preparation::Footprint, _) => Preconditioning::Footprint,
         (Preparation::Fill, _) => Preconditioning::Fill,
     };

@@ -1,0 +1,72 @@
+//! Ours beside Figure 7: what silent eviction costs in hits, what FlashCache gains by other settings, and where an SSC pays.
+
+use super::cache_columns::{ALONE, BOARD_IN_USE, OVER_SSD};
+use crate::frame::{Content, Drawn, Figure, Label, Outcomes, PaperContext, Preparation, Row};
+
+/// Settings: what they are called, their variant, and what else is set.
+const SETTINGS: [(&str, &str, &[&str]); 7] = [
+    ("SSD", SSD, &[]),
+    ("SSD with LRU", "SSD, LRU", &[]),
+    ("SSD with trim", "SSD, trim", &[]),
+    ("SSD, flushes passed on", "SSD, flushes passed", &[]),
+    ("SSC", "SSC, write-back", &[]),
+    ("SSC, victims with the fewest dirty blocks", "SSC, fewest dirty", &[]),
+    ("SSC without silent eviction", "SSC, collection as usual", &[]),
+];
+
+const SSD: &str = "SSD, write-back";
+
+/// Inputs that are looked at: one where reads and writes mix, one with flushes.
+const INPUTS: [&str; 2] = ["fileserver, 8 GB", "varmail, 4 GB"];
+
+pub(super) static FIGURE: Figure = Figure {
+    id: "caches",
+    title: "where a solid-state cache pays",
+    about: "Rows of one input differ in one setting; all are write-back, and the first is what the others are compared with. FlashCache replaces by FIFO, \
+            tells the drive nothing, and refuses flushes, unless the row says otherwise. How the set's size, the share of writes and the recordings change the \
+            comparison is in Figure 7.",
+    differs: "",
+    series: &[
+        "IOPS",
+        "mean latency",
+        "read hits",
+        "disk reads",
+        "disk writes",
+        "flash pages programmed",
+        "of them copied",
+        "erases",
+        "nominal over-provisioning",
+        "effective over-provisioning",
+        "IOPS over SSD",
+        "erases below SSD",
+        "latency below SSD",
+    ],
+    content: Content::Runs { rows, panels },
+};
+
+fn rows(context: &PaperContext) -> Vec<Row> {
+    let is_warm = !context.is_quick();
+    let preparation = if is_warm { Preparation::WarmedUp } else { Preparation::None };
+    let mut rows = Vec::new();
+    for input in INPUTS.into_iter().filter_map(|name| context.input(name)) {
+        let run = |variant: &str, set: &[&str]| {
+            context.run(BOARD_IN_USE, variant, input, "").with_all(set).prepared(preparation)
+        };
+        for (name, variant, set) in SETTINGS {
+            let label = Label::of(input, "", name);
+            rows.push(label.row(&run(variant, set), &ALONE));
+            if variant != SSD {
+                rows.push(label.row(&run(variant, set), &OVER_SSD).against(&run(SSD, &[])));
+            }
+        }
+    }
+    rows
+}
+
+fn panels(_context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
+    for (series, unit) in [("IOPS", ""), ("read hits", "%"), ("erases", "")] {
+        drawn.bars(series, ["", unit], |point| {
+            (point.series == series).then(|| (point.setting.clone(), point.workload.clone()))
+        });
+    }
+}
