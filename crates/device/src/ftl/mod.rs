@@ -41,7 +41,7 @@ pub(crate) use drawing::Drawing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use ssc::notes_from_bytes;
 
-pub use ssc::{drops_clean, set_addresses};
+pub use ssc::{drops_clean, overrides_for_addresses, set_addresses};
 
 pub use drawing::{
     design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,

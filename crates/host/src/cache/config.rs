@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::{CommandSet, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
+use ssdlab_device::overrides_for_addresses;
 
 use super::CacheManager;
 use super::records::Layout;
@@ -171,6 +172,9 @@ impl CacheConfig {
             return Err(LayerError::FewAddresses {
                 disk: format_size(disk.sectors * SECTOR_BYTES),
                 cache: format_size(cache.sectors * SECTOR_BYTES),
+                overrides: overrides_for_addresses(
+                    (disk.sectors * SECTOR_BYTES).next_multiple_of(u64::from(cache.unit_bytes)),
+                ),
             });
         }
         let region = (self.drop_clean == DropClean::Regions).then_some(self.region / SECTOR_BYTES);
@@ -217,6 +221,11 @@ impl LayerConfig for CacheConfig {
     /// The disk takes block I/O.
     fn commands_of(&self, place: usize) -> &'static [&'static CommandSet] {
         if place == 0 { self.commands() } else { &[] }
+    }
+
+    /// The first is the cache, and the second the disk.
+    fn needs_drives(&self, place: usize) -> bool {
+        place == 0
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {

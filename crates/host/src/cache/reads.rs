@@ -135,7 +135,7 @@ impl CacheManager {
                         assert!(!self.table.has_any(block..end), "a dirty block of {block}..{end} is absent");
                         self.read_from_disk(slot, block..end, Cause::Absent);
                     } else {
-                        self.counts.hits += u64::from(end - block);
+                        self.counts.read_hits += u64::from(end - block);
                     }
                     block = end;
                 }
@@ -159,7 +159,7 @@ impl CacheManager {
         self.io.command(slot).note(part.status, part.path);
         if part.status == Status::Success {
             let sectors = part.request.sector..part.request.end();
-            self.counts.hits += self.blocks_of(&sectors).len() as u64;
+            self.counts.read_hits += self.blocks_of(&sectors).len() as u64;
             self.put(slot, &sectors, &part.cells.unwrap_or_default());
         }
         self.one_less(slot);

@@ -165,7 +165,7 @@ fn contents_are_those_of_a_plain_array() {
         }
         stack.read_all();
         let counted: Vec<u64> =
-            ["hits", "misses_absent", "fills", "blocks_evicted"].iter().map(|name| stack.figure(name)).collect();
+            ["read_hits", "misses_absent", "fills", "blocks_evicted"].iter().map(|name| stack.figure(name)).collect();
         assert!(counted.iter().all(|count| *count > 50), "{counted:?}");
         assert!(limit == 100 || mode == Mode::WriteThrough || stack.figure("blocks_cleaned") > 50);
     }
@@ -191,7 +191,7 @@ fn reads_of_the_disk_are_misses_to_the_last_one() {
             stack.manager.run_until(at);
         }
         let misses = ["misses_absent", "misses_unreadable", "misses_read_only"].map(|name| stack.figure(name));
-        assert_eq!(stack.figure("hits") + misses.iter().sum::<u64>(), wanted);
+        assert_eq!(stack.figure("read_hits") + misses.iter().sum::<u64>(), wanted);
         let disk = stack.manager.io.array.device(DISK).taken();
         assert_eq!(disk.bytes[0], misses.iter().sum::<u64>() * 4096, "{mode:?}");
         assert_eq!(disk.requests[0], stack.figure("disk_reads"));
@@ -221,7 +221,7 @@ fn what_is_dirty_is_found_again_and_clean_blocks_stay_after_a_shutdown() {
         assert_eq!(stack.figure("dirty"), 16, "{drop_clean:?}");
         stack.ask(Request::new(Op::Read, 0, 256));
         let expected = if warm { [32, 0] } else { [16, 16] };
-        assert_eq!([stack.figure("hits"), stack.figure("misses_absent")], expected, "{drop_clean:?}, {closes}");
+        assert_eq!([stack.figure("read_hits"), stack.figure("misses_absent")], expected, "{drop_clean:?}, {closes}");
     }
 }
 
@@ -232,6 +232,7 @@ fn what_cannot_work_is_refused() {
     assert!(matches!(no_set, LayerError::UnknownSet { .. }), "{no_set}");
     let large = refused(vec![ssc(), drive("disk", &["capacity.user=4m"])]).to_string();
     assert!(large.contains("the disk has 4 MiB, and the cache addresses 3 MiB"), "{large}");
+    assert!(large.contains("set ftl.addresses=4194304 and ftl.allocation=dynamic"), "{large}");
     // Two pairs that were started as often differ in their names.
     let pair = |name: &str| parted(CacheManager::new(vec![ssc(), drive(name, &[])], config()).expect("a pair"));
     let (mut one, mut other) = (pair("disk"), pair("other"));
