@@ -90,7 +90,7 @@ struct Ended {
     sent: Sent,
     status: Status,
     cells: Option<Vec<u8>>,
-    /// Of a read that found blocks absent: a bit for each that is.
+    /// Of a read of the set `cache` that found blocks absent: a bit for each that is.
     absent: Vec<u64>,
 }
 
@@ -217,7 +217,7 @@ impl Verifier {
                 let mut sent = self.sent[completion.tag as usize];
                 let mut absent = Vec::new();
                 if let Some(answer) = answers.of(&completion) {
-                    if completion.status == Status::Absent {
+                    if sent.request.op == Op::Read && sent.effect == Effect::Block {
                         absent.clone_from(&answer.words);
                     }
                     if let (Effect::Append, Some(sector)) = (sent.effect, answer.words.first()) {
@@ -264,7 +264,9 @@ impl Verifier {
         match (request.op, status) {
             // Nothing was read, and nothing changed.
             (Op::Flush, _) | (_, Status::OutOfRange | Status::Refused(_) | Status::Unsupported | Status::Invalid) => {}
-            (_, Status::Absent) => self.compare_absent(&request, cells.as_deref().unwrap_or_default(), &absent),
+            (_, Status::Absent | Status::Success) if reads && !absent.is_empty() => {
+                self.compare_absent(&request, cells.as_deref().unwrap_or_default(), &absent)
+            }
             (_, Status::Success) if reads => self.compare(&request, cells.as_deref().unwrap_or_default()),
             _ if reads => self.unreadable += 1,
             _ if effect == Effect::Clean => {

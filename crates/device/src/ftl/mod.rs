@@ -188,6 +188,10 @@ pub(crate) struct Outcome {
     pub(crate) write_through: bool,
     /// What is written goes to flash and not to the write buffer, which has nothing of the range.
     pub(crate) beside_buffer: bool,
+    /// Units of the range whose bits in `words` are set are told of by [`MISS_STAMP`] in their data, and the words do not travel.
+    ///
+    /// [`MISS_STAMP`]: ssdlab_base::command_sets::cache::MISS_STAMP
+    pub(crate) absent_in_data: bool,
 }
 
 impl Outcome {
@@ -202,6 +206,7 @@ impl Outcome {
             block_io: false,
             write_through: false,
             beside_buffer: false,
+            absent_in_data: false,
         }
     }
 }

@@ -14,6 +14,11 @@ pub(super) struct Counts {
     pub(super) misses_absent: u64,
     pub(super) misses_unreadable: u64,
     pub(super) misses_read_only: u64,
+    /// Clean blocks that the cache has and that were taken for absent, since they hold the pattern.
+    pub(super) misses_needless: u64,
+    /// Blocks that held the pattern, and were looked up in the table; those of them that were dirty.
+    pub(super) pattern_looked_up: u64,
+    pub(super) pattern_dirty: u64,
     pub(super) fills: u64,
     /// Blocks that were not filled: a command waited that changes them; the cache had no room.
     pub(super) fills_overtaken: u64,
@@ -63,9 +68,12 @@ impl CacheManager {
             ("fills_overtaken", counts.fills_overtaken),
             ("fills_refused", counts.fills_refused),
             ("misses_absent", counts.misses_absent),
+            ("misses_needless", counts.misses_needless),
             ("misses_read_only", counts.misses_read_only),
             ("misses_unreadable", counts.misses_unreadable),
             ("no_room", counts.no_room),
+            ("pattern_dirty", counts.pattern_dirty),
+            ("pattern_looked_up", counts.pattern_looked_up),
             ("read_hits", counts.read_hits),
             ("read_misses", misses),
             ("recoveries", counts.recoveries),
