@@ -248,11 +248,10 @@ class System:
         return words
 
     def forgets(self):
-        """Whether a crash of the host or a cut loses flushed data, as docs/host.md says of a table in RAM and of refused flushes."""
+        """Whether flushed data is lost, as docs/host.md says of a table in RAM, of refused flushes and of a miss that is not checked."""
         nodes = hosts.nodes(self.tree) if self.tree else ()
-        return any(
-            node.get("keys", {}).get("table") == "ram" or node.get("keys", {}).get("flushes") == "refused" for node in nodes
-        )
+        loses = (("table", "ram"), ("flushes", "refused"), ("miss_check", "none"))
+        return any(node.get("keys", {}).get(key) == value for node in nodes for key, value in loses)
 
     # What was accepted.
 

@@ -71,7 +71,7 @@ impl Background {
         }
         // What is wrong with it is told before there is an image.
         if let Some(log) = &self.log {
-            let inputs = [Path::new(&served.device)].into_iter().chain(served.host.as_deref());
+            let inputs = served.device.iter().map(Path::new).chain(served.host.as_deref());
             outputs::is_not_read("--log ", log, inputs)?;
             outputs::is_not_in_image("--log ", log, &served.image)?;
         }

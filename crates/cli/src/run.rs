@@ -36,7 +36,8 @@ use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
 pub(crate) fn run(args: Run) -> Result<ExitCode, Failure> {
     let (host, host_drives) = args.host.as_deref().map(shipped::host_and_drives).transpose()?.unzip();
     let alone = host.as_ref().filter(|_| args.device.is_empty());
-    let stand_in = alone.map(|host| stand_in(host, host_drives.as_deref().unwrap_or(&[]), &args)).transpose()?;
+    let named = host_drives.as_deref().unwrap_or(&[]);
+    let stand_in = alone.map(|host| shipped::stand_in(host, named, &args.set)).transpose()?;
     let variants = match &stand_in {
         Some(device) => varied(&args, vec![device.clone()])?,
         None => varied(&args, devices(&args)?)?,
@@ -246,24 +247,6 @@ fn devices(args: &Run) -> Result<Vec<Device>, Failure> {
         }
     }
     Ok(devices)
-}
-
-/// What a run is named after whose host has all its drives and disks: no layer asks for a drive of the command.
-fn stand_in(host: &Host, drives: &[String], args: &Run) -> Result<Device, Failure> {
-    let missing = |why: &str| Failure::input(format!("--device: missing, expected {why}"));
-    let Some(name) = host.named_after() else {
-        return Err(missing("the drive that layers of --host stand on"));
-    };
-    if let Some(assignment) = args.set.first() {
-        return Err(missing(&format!("the drive that --set {assignment} changes")));
-    }
-    // Results count its pages. A stack of disks has none.
-    let mut device = match drives.first() {
-        Some(drive) => Device::open(drive)?,
-        None => Device::named("demo-tlc")?,
-    };
-    device.set_by("--host", &format!("name={name}"))?;
-    Ok(device)
 }
 
 /// Refuses what looks like a key of one drive, or is none of drives but of runs.

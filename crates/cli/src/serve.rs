@@ -40,8 +40,10 @@ const ALLOW_REMOTE: &str = "with --allow-remote other machines may connect";
 #[derive(Args, Debug)]
 pub(crate) struct Served {
     /// The drive: a description FILE, or the NAME of a shipped one (see `ssdlab devices`)
-    #[arg(long, short, value_name = "FILE|NAME")]
-    pub(crate) device: String,
+    ///
+    /// A host description that names all its drives and disks needs none.
+    #[arg(long, short, value_name = "FILE|NAME", required_unless_present = "host")]
+    pub(crate) device: Option<String>,
 
     /// Override a key of the drive's description, e.g. gc.victim=fifo
     #[arg(long, value_name = "KEY=VALUE")]
@@ -173,12 +175,18 @@ impl Live {
     /// Opens the image, recovers the drive, and makes it ready for a transport.
     pub(crate) fn start(args: &Served, background: &Background, wants: Wants) -> Result<Live, Failure> {
         panic::end_the_process();
-        let mut description = shipped::open(&args.device)?;
+        let (host, named) = match args.host.as_deref() {
+            Some(host) => shipped::host_and_drives(host)?,
+            None => (Host::bare(), Vec::new()),
+        };
+        let mut description = match &args.device {
+            Some(device) => shipped::open(device)?,
+            None => shipped::stand_in(&host, &named, &args.set)?.into(),
+        };
         for assignment in &args.set {
             description.set(assignment).map_err(Failure::input)?;
         }
         let config = description.resolve().map_err(Failure::input)?;
-        let host = args.host.as_deref().map_or_else(|| Ok(Host::bare()), shipped::host)?;
         let drives: Vec<DriveConfig> = host.drives(&config).into_iter().map(|(_, config)| config).collect();
         // Before an image is made.
         for drive in &drives {

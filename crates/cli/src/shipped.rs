@@ -46,3 +46,22 @@ pub(crate) fn host(path: &Path) -> Result<Host, Failure> {
 pub(crate) fn host_and_drives(path: &Path) -> Result<(Host, Vec<String>), Failure> {
     load_host_and_drives(path).map_err(Failure::input)
 }
+
+/// What stands for `--device` above a host that names all its drives and disks itself; `drives` are the names of those drives, and
+/// `set` is what `--set` says.
+pub(crate) fn stand_in(host: &Host, drives: &[String], set: &[String]) -> Result<ssdlab::Device, Failure> {
+    let missing = |why: &str| Failure::input(format!("--device: missing, expected {why}"));
+    let Some(name) = host.named_after() else {
+        return Err(missing("the drive that layers of --host stand on"));
+    };
+    if let Some(assignment) = set.first() {
+        return Err(missing(&format!("the drive that --set {assignment} changes")));
+    }
+    // Results count its pages. A stack of disks has none.
+    let mut device = match drives.first() {
+        Some(drive) => ssdlab::Device::open(drive)?,
+        None => ssdlab::Device::named("demo-tlc")?,
+    };
+    device.set_by("--host", &format!("name={name}"))?;
+    Ok(device)
+}

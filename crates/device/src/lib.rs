@@ -46,7 +46,8 @@ pub use drive::{
 };
 pub use ftl::{
     design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,
-    drawn_designs, drops_clean, handful_for_design, has_own_campaign, partial_write_cost, set_addresses, set_owners,
+    drawn_designs, drops_clean, handful_for_design, has_own_campaign, overrides_for_addresses, partial_write_cost,
+    set_addresses, set_owners,
 };
 pub use gc::victim::{BROKEN_CONTRACT, VictimPolicy};
 pub use map_stats::{MapCacheStats, MapRequests, MapUser, MapWaits};

@@ -9,6 +9,9 @@ use ssdlab_base::{Saved, damaged, load};
 /// Sectors of a chunk, one for each bit of its mask.
 const CHUNK: u64 = 64;
 
+/// What a chunk takes in the map, of which at least a half of each node is in use.
+const NODE_BYTES: u64 = 2 * size_of::<(u64, Chunk)>() as u64;
+
 #[derive(Default)]
 struct Chunk {
     /// Which of its sectors are there.
@@ -54,6 +57,14 @@ impl Contents {
     pub(crate) fn last(&self) -> Option<u64> {
         let (chunk, found) = self.chunks.last_key_value()?;
         Some(chunk * CHUNK + u64::from(found.mask.ilog2()))
+    }
+
+    /// Bytes of memory at most that contents take of which so many bytes are kept for each sector, where writes of 4 KB or more have
+    /// covered `written` of `sectors` sectors.
+    pub(crate) fn most_bytes(per_sector: u64, sectors: u64, written: u64) -> u64 {
+        const LEAST: u64 = 8;
+        let chunks = sectors.min(written).div_ceil(LEAST).min(sectors.div_ceil(CHUNK));
+        chunks.saturating_mul(CHUNK * per_sector + NODE_BYTES)
     }
 
     /// Bytes of memory that the contents take.
@@ -260,5 +271,23 @@ mod tests {
         contents.write(&(3_000_000_000..3_000_000_001), &[1; 512]);
         assert_eq!(contents.memory_bytes(), 2 * one);
         assert_eq!(contents.run(1, u64::MAX / 2), (false, 3_000_000_000));
+    }
+
+    #[test]
+    fn an_estimate_covers_writes_in_any_order() {
+        for (step, most) in [(8, 1 << 20), (64, 1 << 20), (640, 1 << 30)] {
+            let mut contents = Contents::new(8);
+            for write in 0..500 {
+                contents.write(&(write * step..write * step + 8), &[1; 64]);
+            }
+            let estimate = Contents::most_bytes(8, most, 4000);
+            let taken = contents.memory_bytes();
+            assert!(
+                (taken..=20 * taken).contains(&estimate),
+                "{estimate} bytes, and {taken} for writes {step} sectors apart"
+            );
+        }
+        assert_eq!(Contents::most_bytes(8, 64, u64::MAX), Contents::most_bytes(8, 64, 64));
+        assert_eq!(Contents::most_bytes(8, 1 << 40, 0), 0);
     }
 }

@@ -96,13 +96,16 @@ pub enum LayerError {
     },
     /// A cache has fewer addresses than its disk.
     #[error(
-        "the disk has {disk}, and the cache addresses {cache}: expected a cache whose addresses go as far as the disk's"
+        "the disk has {disk}, and the cache addresses {cache}: expected a cache whose addresses go as far as the disk's; set {overrides} \
+         on the cache"
     )]
     FewAddresses {
         /// Capacity of the disk.
         disk: String,
         /// Bytes that the cache's addresses cover.
         cache: String,
+        /// What gives it as many addresses as the disk.
+        overrides: String,
     },
     /// A cache and a disk do not belong together.
     #[error(

@@ -92,6 +92,12 @@ pub trait LayerConfig: Debug + Send + Sync {
         self.commands()
     }
 
+    /// Whether what stands at this place below it is a drive, or layers above drives: no disk is below it.
+    fn needs_drives(&self, place: usize) -> bool {
+        let _ = place;
+        false
+    }
+
     /// The key that says how much memory of the host it takes, and how much a run of it takes at most, in bytes; `None` if it takes
     /// little.
     fn memory(&self) -> Option<(&'static str, u64)> {

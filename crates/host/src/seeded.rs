@@ -126,11 +126,15 @@ pub enum LayerBug {
     DiskBeforeBit,
     /// A cache manager writes a part of a dirty block on the disk, and evicts the block.
     PartOverDirty,
+    /// A cache manager takes a dirty block that holds the pattern of a miss for absent.
+    PatternTrusted,
+    /// A cache manager that is told of misses by errors reads dirty blocks from the disk.
+    ErrorOverDirty,
 }
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 60] = [
+    pub const ALL: [LayerBug; 62] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -191,6 +195,8 @@ impl LayerBug {
         LayerBug::DiskNotFlushed,
         LayerBug::DiskBeforeBit,
         LayerBug::PartOverDirty,
+        LayerBug::PatternTrusted,
+        LayerBug::ErrorOverDirty,
     ];
 
     /// What goes wrong, in one line of the table of docs/torture.md.
@@ -271,6 +277,8 @@ impl LayerBug {
             LayerBug::DiskNotFlushed => "`cache` does not flush the disk after writes of it",
             LayerBug::DiskBeforeBit => "`cache` writes the disk before the bits of its regions are on flash",
             LayerBug::PartOverDirty => "`cache` writes a part of a dirty block on the disk, and evicts the block",
+            LayerBug::PatternTrusted => "`cache` takes a dirty block that holds the pattern of a miss for absent",
+            LayerBug::ErrorOverDirty => "`cache`, told of misses by errors, reads dirty blocks from the disk",
         }
     }
 }

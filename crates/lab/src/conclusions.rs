@@ -277,6 +277,8 @@ fn writes(drives: &[Drive<'_>]) -> Option<String> {
     let theory = most.mean(theory).map_or_else(String::new, |theory| format!("; theory has {theory:.3} ({model})"));
     let of = causes(most);
     let (highest, lowest) = (most.amplification(), least.amplification());
+    let disks = drives.iter().any(|drive| !drive.any().disks.is_empty());
+    let theory = format!("{theory}{}", if disks { "; what disks wrote is not in it" } else { "" });
     Some(match drives.len() {
         1 => format!("Write amplification is {highest:.3}: {of}{theory}."),
         _ if highest / lowest < APART => {
@@ -344,6 +346,11 @@ fn causes(drive: &Drive<'_>) -> String {
 /// What the layers above a drive wrote beyond the workload, for each of its bytes: copies of a layer that moves data, and the rest.
 fn by_layers(device: &DeviceResult) -> Vec<(f64, String)> {
     let own = device.bytes.write as f64;
+    if !device.disks.is_empty() {
+        // What a layer sent is not told apart by drives and disks, and some of the workload's bytes went to disks alone.
+        let sent = device.sent_to_drives().map_or(0.0, |sent| sent.bytes[Op::Write.class()] as f64);
+        return vec![((sent - own).max(0.0) / own, "by layers, beyond what the workload wrote".to_string())];
+    }
     let mut parts = Vec::new();
     for layer in &device.host_layers {
         let [sent, taken] = [&layer.sent, &layer.taken].map(|traffic| traffic.bytes[Op::Write.class()] as f64);

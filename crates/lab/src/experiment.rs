@@ -470,7 +470,8 @@ fn run_drive(
     };
     // Closed forms know nothing of what a host makes of a workload, nor of collection of a design's own.
     let uniform = experiment.host.is_none() && collects_by_policy && experiment.workload.is_uniform_overwrites(config);
-    Ok(Some(summary::summarise(dut, &mut stack, measured, uniform, experiment.seed)))
+    let stopped = || control.stopped();
+    Ok(Some(summary::summarise(dut, &mut stack, measured, uniform, experiment.seed, &stopped)))
 }
 
 /// The run through a host, a verifier, or both.

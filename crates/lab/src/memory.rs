@@ -2,8 +2,9 @@
 
 use ssdlab_base::SECTOR_BYTES;
 use ssdlab_device::{Drive, DriveConfig, DriveError};
+use ssdlab_disk::{Disk, DiskConfig};
 use ssdlab_flash::Contents;
-use ssdlab_host::Host;
+use ssdlab_host::{Host, MemberConfig};
 use ssdlab_workload::Demand;
 
 use crate::breakdown::SLOW_BYTES;
@@ -69,19 +70,48 @@ impl Memory {
         Ok(Memory { label: label.to_string(), drive, expected, parts: Vec::new() })
     }
 
-    /// Of the stack of a host above drives, where the command names `config`.
+    /// Of the stack of a host above drives, and disks that hold nothing, where the command names `config`.
     ///
     /// # Errors
     /// A design that is not known.
     pub fn of_stack(label: &str, config: &DriveConfig, host: &Host, verify: bool) -> Result<Memory, DriveError> {
+        Memory::of_written_stack(label, config, host, verify, None)
+    }
+
+    /// Of the stack of a host above drives and disks, where the command names `config`; `written` is bytes of the addresses that the
+    /// run writes. What disks take follows what is written: where only the run shows that, it is not counted.
+    ///
+    /// # Errors
+    /// A design that is not known.
+    fn of_written_stack(
+        label: &str,
+        config: &DriveConfig,
+        host: &Host,
+        verify: bool,
+        written: Option<u64>,
+    ) -> Result<Memory, DriveError> {
         let mut memory = Memory { label: label.to_string(), drive: 0, expected: 0, parts: Vec::new() };
-        for (_, config) in host.drives(config) {
-            // What is expected is of the layers' sectors, which are no more than those of the drives' data.
-            let of = Memory::of(label, &DriveConfig { below_layers: true, ..config }, verify)?;
+        for (_, member) in host.members(config) {
+            // What is expected is of the layers' sectors, which are no more than those of the drives' and disks' data.
+            let of = match member {
+                MemberConfig::Drive(config) => {
+                    Memory::of(label, &DriveConfig { below_layers: true, ..*config }, verify)?
+                }
+                MemberConfig::Disk(config) => Memory::of_disk(label, &config, verify, written.unwrap_or(0)),
+            };
             memory.drive = memory.drive.saturating_add(of.drive);
             memory.expected = memory.expected.saturating_add(of.expected);
         }
         Ok(memory)
+    }
+
+    /// Of a disk whose stack is written at so many bytes of its addresses.
+    fn of_disk(label: &str, config: &DiskConfig, verify: bool, written: u64) -> Memory {
+        let contents = if verify { Contents::Stamps } else { Contents::Nothing };
+        let drive = Disk::simulator_bytes(config, contents, written / SECTOR_BYTES);
+        // A word a sector, in pages of memory that writes of 4 KB touch.
+        let expected = if verify { Verifier::stack_bytes(config.sectors).min(written) } else { 0 };
+        Memory { label: label.to_string(), drive, expected, parts: Vec::new() }
     }
 
     /// All of it.
@@ -105,17 +135,35 @@ impl Experiment<'_> {
     }
 
     pub(crate) fn memory_of(&self, dut: &crate::DeviceUnderTest) -> Result<Memory, DriveError> {
+        // A drive or a stack that cannot be built is the run's to refuse: nothing can be planned on it.
+        let seen = seen_by_workloads(dut, self, false).ok();
         let mut memory = match self.host {
-            Some(host) => Memory::of_stack(&dut.label, &dut.config, host, self.verify),
+            Some(host) => {
+                let written = seen.as_ref().and_then(|seen| self.written(&seen.config));
+                Memory::of_written_stack(&dut.label, &dut.config, host, self.verify, written)
+            }
             None => Memory::of(&dut.label, &dut.config, self.verify),
         }?;
-        // A drive or a stack that cannot be built is the run's to refuse: nothing can be planned on it.
-        if let Ok(seen) = seen_by_workloads(dut, self, false) {
-            memory.parts = self.parts(&seen.config);
-        }
+        memory.parts = seen.map_or_else(Vec::new, |seen| self.parts(&seen.config));
         let layers = self.host.map_or(0, Host::memory_bytes);
         memory.parts.extend((layers > 0).then_some((Part::Layers, layers)));
         Ok(memory)
+    }
+
+    /// Bytes of the addresses that preconditioning and workload write at most, where that is known.
+    fn written(&self, config: &DriveConfig) -> Option<u64> {
+        let own = self.workload.demand(config).written_bytes?;
+        let before = match self.preconditioning {
+            Preconditioning::None => 0,
+            Preconditioning::Workload(source) => source.demand(config).written_bytes?,
+            // Wherever the workload reads, too.
+            Preconditioning::Footprint => return None,
+            Preconditioning::Fill
+            | Preconditioning::Steady
+            | Preconditioning::SteadyUnder(_)
+            | Preconditioning::FilledThen(_) => config.address_bytes(),
+        };
+        Some(own.saturating_add(before).min(config.address_bytes()))
     }
 
     /// Requests that may be in flight in a run of this drive; how many a trace has in flight, only the run shows.

@@ -90,7 +90,7 @@ struct Ended {
     sent: Sent,
     status: Status,
     cells: Option<Vec<u8>>,
-    /// Of a read that found blocks absent: a bit for each that is.
+    /// Of a read of the set `cache` that found blocks absent: a bit for each that is.
     absent: Vec<u64>,
 }
 
@@ -127,6 +127,8 @@ pub(crate) struct Verifier {
     compared: u64,
     unreadable: u64,
     wrong: u64,
+    /// Where the read-back at the end was interrupted, and the sectors of the device.
+    read_back_to: Option<(u64, u64)>,
     /// The first sector that was wrong, as a sentence.
     first_wrong: Option<String>,
 }
@@ -164,6 +166,7 @@ impl Verifier {
             compared: 0,
             unreadable: 0,
             wrong: 0,
+            read_back_to: None,
             first_wrong: None,
         }
     }
@@ -172,6 +175,11 @@ impl Verifier {
     pub(crate) fn simulator_bytes(config: &DriveConfig) -> u64 {
         let held = if config.is_sparse() { 2 * config.flash.geometry.bytes() } else { config.address_bytes() };
         HugeArray::<u64>::bytes_of(held / SECTOR_BYTES)
+    }
+
+    /// Bytes that a word for each of so many sectors takes once all of them were written.
+    pub(crate) fn stack_bytes(sectors: u64) -> u64 {
+        HugeArray::<u64>::bytes_of(sectors)
     }
 
     /// The drive's statistics were reset, and with them its count of commands.
@@ -209,7 +217,7 @@ impl Verifier {
                 let mut sent = self.sent[completion.tag as usize];
                 let mut absent = Vec::new();
                 if let Some(answer) = answers.of(&completion) {
-                    if completion.status == Status::Absent {
+                    if sent.request.op == Op::Read && sent.effect == Effect::Block {
                         absent.clone_from(&answer.words);
                     }
                     if let (Effect::Append, Some(sector)) = (sent.effect, answer.words.first()) {
@@ -256,7 +264,9 @@ impl Verifier {
         match (request.op, status) {
             // Nothing was read, and nothing changed.
             (Op::Flush, _) | (_, Status::OutOfRange | Status::Refused(_) | Status::Unsupported | Status::Invalid) => {}
-            (_, Status::Absent) => self.compare_absent(&request, cells.as_deref().unwrap_or_default(), &absent),
+            (_, Status::Absent | Status::Success) if reads && !absent.is_empty() => {
+                self.compare_absent(&request, cells.as_deref().unwrap_or_default(), &absent)
+            }
             (_, Status::Success) if reads => self.compare(&request, cells.as_deref().unwrap_or_default()),
             _ if reads => self.unreadable += 1,
             _ if effect == Effect::Clean => {
@@ -356,14 +366,22 @@ impl Verifier {
         self.doubtful.get(&sector).is_some_and(|cells| cells.contains(&cell))
     }
 
-    /// Reads the whole device, which must be at rest, and compares it.
-    pub(crate) fn read_back<D: BlockDevice + Administration + ?Sized>(&mut self, device: &mut D) {
+    /// Reads the whole device, which must be at rest, and compares it; until `stopped`.
+    pub(crate) fn read_back<D: BlockDevice + Administration + ?Sized>(
+        &mut self,
+        device: &mut D,
+        stopped: &dyn Fn() -> bool,
+    ) {
         device.set_timed(false);
         let sectors = device.sectors();
         let zones = device.zones();
         let written = self.sectors.written();
         let mut sector = 0;
         while sector < sectors {
+            if stopped() {
+                self.read_back_to = Some((sector, sectors));
+                return;
+            }
             let mut length = READ_BACK_SECTORS.min(sectors - sector);
             if let Some(written) = &written {
                 // What neither holds is not read.
@@ -396,12 +414,24 @@ impl Verifier {
         }
     }
 
+    /// What was not read back because it was interrupted, as a sentence.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let (sector, sectors) = self.read_back_to?;
+        Some(format!(
+            "the read-back at the end was interrupted at sector {sector} of {sectors}: nothing from there on was compared with what was \
+             written"
+        ))
+    }
+
     /// What came of it.
     pub(crate) fn check(&self) -> Check {
         let waiting = self.ended.len();
+        let at_the_end = match self.read_back_to {
+            None => "the whole drive at the end among them",
+            Some(_) => "but at the end not the whole drive",
+        };
         let mut detail = format!(
-            "{} sectors in {} reads were compared with what was written, the whole drive at the end among them; {} \
-             differed",
+            "{} sectors in {} reads were compared with what was written, {at_the_end}; {} differed",
             self.compared, self.reads, self.wrong
         );
         if let Some(first) = &self.first_wrong {

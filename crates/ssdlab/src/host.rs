@@ -71,3 +71,27 @@ impl Names for Noted<'_> {
         Descriptions.disk(disk)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_among_the_examples_can_stand_on_its_devices() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hosts"));
+        let mut named = 0;
+        for entry in std::fs::read_dir(folder).expect("the examples").flatten() {
+            let path = entry.path();
+            let text = std::fs::read_to_string(&path).expect("a text");
+            assert!(text.starts_with("# "), "{} does not begin with a comment", path.display());
+            let host = load_host(&path).unwrap_or_else(|why| panic!("{why}"));
+            let Some(name) = host.named_after() else { continue };
+            named += 1;
+            let device = crate::Device::named("demo-tlc").expect("it ships");
+            let config = Description::from(device).resolve().expect("a drive");
+            let sectors = host.sectors(&config).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            assert!(sectors > 100_000_000, "{name}: {sectors} sectors in front of a disk of 75 GB");
+        }
+        assert!(named >= 2, "{named} examples name all their drives and disks");
+    }
+}

@@ -33,6 +33,8 @@ pub struct Demand {
     pub random_map_bytes: u64,
     /// Bytes of its other tables.
     pub table_bytes: u64,
+    /// Bytes of the addresses that it writes at most, where that is known.
+    pub written_bytes: Option<u64>,
 }
 
 /// A stream of requests with its own discipline of sending.

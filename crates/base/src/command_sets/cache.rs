@@ -9,6 +9,11 @@
 //!
 //! `read` answers with a bit for each block of its range, and `exists` with as many in place of data: block n is bit n % 64 of
 //! word n / 64, counted from the first block that the range touches. [`BlockBits`] encodes them.
+//!
+//! Where words do not travel, `read` tells of absent blocks in another way ([`Miss`]): by a pattern in the data, or by an error. The
+//! pattern of a sector is what a write of the stamp [`MISS_STAMP`] puts there: eight bytes that depend on its address, and zeroes. It
+//! is never all ones, as erased flash is. A simulated drive that keeps no contents has no pattern, so the bits come back with it in
+//! every case; they cross no link then.
 
 use thiserror::Error;
 
@@ -20,6 +25,42 @@ pub const MOST_BLOCKS: u32 = 32_768;
 
 /// Most words that hold the bits of a command.
 pub const MOST_WORDS: u16 = (MOST_BLOCKS / 64) as u16;
+
+/// The stamp whose data is the pattern of an absent block.
+pub const MISS_STAMP: u64 = 0x4d49_5353_4d49_5353;
+
+/// How `read` tells of absent blocks: its one word, without which it is by words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Miss {
+    /// It ends as absent, with a bit for each block in words. If all are, no data comes back.
+    #[default]
+    Words,
+    /// It succeeds, and brings the pattern in place of absent blocks.
+    Pattern,
+    /// It ends with an error, as if the data were lost.
+    Error,
+}
+
+impl Miss {
+    /// The words of a command that asks for it.
+    pub const fn words(self) -> &'static [u64] {
+        match self {
+            Miss::Words => &[],
+            Miss::Pattern => &[1],
+            Miss::Error => &[2],
+        }
+    }
+
+    /// What the words of a command ask for; `None` if they mean nothing.
+    pub fn of_words(words: &[u64]) -> Option<Miss> {
+        match words {
+            [] | [0] => Some(Miss::Words),
+            [1] => Some(Miss::Pattern),
+            [2] => Some(Miss::Error),
+            _ => None,
+        }
+    }
+}
 
 /// Writes blocks that the disk does not have.
 pub const WRITE_DIRTY: Opcode = Opcode(1);
@@ -85,9 +126,15 @@ pub static CACHE: CommandSet = CommandSet {
         write(WRITE_CLEAN, "write-clean", "writes blocks that the disk has as well"),
         CommandSpec {
             merging: Merging::Never,
+            words_in: Words::UpTo(1),
             words_out: Words::UpTo(MOST_WORDS),
             data: DataPhase::Range,
-            ..command(READ, "read", "reads sectors; absent where a block is missing, with a bit for each block that is")
+            ..command(
+                READ,
+                "read",
+                "reads sectors; absent where a block is missing, with a bit for each block that is. A word asks for another way to say so: 1 a \
+                 pattern in the data, 2 an error",
+            )
         },
         command(EVICT, "evict", "takes blocks out of the cache, dirty ones as well"),
         command(CLEAN, "clean", "dirty blocks become clean: the disk has their data"),
@@ -185,6 +232,15 @@ mod tests {
         assert_eq!(bits.words(), [0x21, 2]);
         assert_eq!(bits.bytes(), [0x21, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(BlockBits::default().words(), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_read_asks_for_a_way_to_tell_of_absent_blocks() {
+        for miss in [Miss::Words, Miss::Pattern, Miss::Error] {
+            assert_eq!(Miss::of_words(miss.words()), Some(miss));
+            assert!(CACHE.command(READ).is_some_and(|read| read.words_in.allow(miss.words().len())));
+        }
+        assert_eq!([&[0][..], &[3], &[1, 1]].map(Miss::of_words), [Some(Miss::Words), None, None]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Commands of the drive's own set: checked against what the set says of them, and carried out by the design.
 
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
+use ssdlab_base::command_sets::cache::MISS_STAMP;
 use ssdlab_base::command_sets::segments::MOST_REPORTED;
 use ssdlab_base::{Answer, CommandSet, CommandSpec, Event, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
 
 use super::Drive;
-use super::data::Payload;
+use super::data::{Data, Payload};
 use super::dispatch::Stall;
 use crate::Status;
 use crate::command_sets::Effect;
@@ -26,6 +27,10 @@ pub(super) struct SetCommandState {
     answer: Answer,
     /// The design has carried out its part; what is left is block I/O on the range.
     carried_out: bool,
+    /// Nothing of its range was read, so that no data of it goes back.
+    reads_nothing: bool,
+    /// Units whose bits are set in the answer's words have a pattern in their data, and the words do not travel.
+    absent_in_data: bool,
     /// As the host sent them.
     sectors: u64,
     /// What is to be done, of an action that the set's rules took.
@@ -44,11 +49,31 @@ impl SetCommandState {
     #[cold]
     pub(super) fn bytes_out(&self, request: &Request) -> u64 {
         let data = match self.spec.map_or(DataPhase::Nothing, |spec| spec.data) {
-            DataPhase::Range if request.op == Op::Read => request.bytes(),
+            DataPhase::Range if request.op == Op::Read && !self.reads_nothing => request.bytes(),
             DataPhase::Answer => self.answer.bytes.len() as u64,
             _ => 0,
         };
-        data + self.answer.words.len() as u64 * WORD_BYTES
+        let words = if self.absent_in_data { 0 } else { self.answer.words.len() };
+        data + words as u64 * WORD_BYTES
+    }
+
+    /// Puts the pattern in place of what units hold that are absent.
+    #[cold]
+    pub(super) fn tell_absent(&self, request: &Request, sectors_per_unit: u64, sector_data: &mut [u8]) {
+        if !self.absent_in_data {
+            return;
+        }
+        let per_sector = sector_data.len() / request.sectors as usize;
+        let pattern = Data::Stamp(MISS_STAMP).sector_data(request, per_sector);
+        let first = request.sector / sectors_per_unit;
+        for (index, (data, pattern)) in
+            sector_data.chunks_exact_mut(per_sector).zip(pattern.chunks_exact(per_sector)).enumerate()
+        {
+            let unit = (request.sector + index as u64) / sectors_per_unit - first;
+            if self.answer.words[unit as usize / 64] >> (unit % 64) & 1 != 0 {
+                data.copy_from_slice(pattern);
+            }
+        }
     }
 
     /// Whether the sectors of its range come with it.
@@ -141,6 +166,8 @@ impl Drive {
             words: payload.words.to_vec(),
             answer: Answer::default(),
             carried_out: false,
+            reads_nothing: false,
+            absent_in_data: false,
             sectors: request.sectors,
             effect: None,
         };
@@ -228,6 +255,8 @@ impl Drive {
             set_state.answer.words = outcome.words;
             set_state.answer.bytes = outcome.bytes;
             set_state.carried_out = !seeded(Bug::ExecutedTwice);
+            set_state.reads_nothing = !outcome.block_io;
+            set_state.absent_in_data = outcome.absent_in_data;
             // What it did in RAM is seen from now on; commands to its sectors wait until they are read or written.
             self.commands.number(command);
             self.commands[command].status = outcome.status;

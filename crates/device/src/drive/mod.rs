@@ -550,7 +550,10 @@ impl Drive {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let kind = request.op.class();
         if request.op == Op::Read && !state.sector_data.is_empty() {
-            let sector_data = std::mem::take(&mut state.sector_data);
+            let mut sector_data = std::mem::take(&mut state.sector_data);
+            if let Some(set_state) = &state.set_state {
+                set_state.tell_absent(&request, self.sectors_per_unit, &mut sector_data);
+            }
             self.host.read_data.push((request.tag, sector_data));
         }
         let has_answer = state.set_state.is_some() && self.answer(command);

@@ -41,7 +41,7 @@ pub(crate) use drawing::Drawing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use ssc::notes_from_bytes;
 
-pub use ssc::{drops_clean, set_addresses};
+pub use ssc::{drops_clean, overrides_for_addresses, set_addresses};
 
 pub use drawing::{
     design_commands, design_with, designs_with_lists, draw_design, draw_owners, draw_user_units, draw_zone_limits,
@@ -192,6 +192,10 @@ pub(crate) struct Outcome {
     pub(crate) write_through: bool,
     /// What is written is expendable: the host has it elsewhere.
     pub(crate) expendable: bool,
+    /// Units of the range whose bits in `words` are set are told of by [`MISS_STAMP`] in their data, and the words do not travel.
+    ///
+    /// [`MISS_STAMP`]: ssdlab_base::command_sets::cache::MISS_STAMP
+    pub(crate) absent_in_data: bool,
 }
 
 impl Outcome {
@@ -206,6 +210,7 @@ impl Outcome {
             block_io: false,
             write_through: false,
             expendable: false,
+            absent_in_data: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The controller: its designs, buffers, timing and descriptions, whole drives beside models of them.
 
 mod buffers;
+mod cache_misses;
 mod cached_map;
 mod cached_map_entries;
 mod cached_map_model;

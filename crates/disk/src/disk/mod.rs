@@ -255,6 +255,11 @@ impl Disk {
         &mut self.read_data
     }
 
+    /// Bytes of memory at most that a disk takes for contents once `written` of its sectors were written: what a run counts on.
+    pub fn simulator_bytes(config: &DiskConfig, payload: Payload, written: u64) -> u64 {
+        Contents::most_bytes(payload.sector_data_bytes() as u64, config.sectors, written)
+    }
+
     /// Bytes of memory that contents take. It follows what was written.
     pub fn memory_bytes(&self) -> u64 {
         self.medium.there().memory_bytes()

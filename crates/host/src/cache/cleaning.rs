@@ -154,6 +154,8 @@ impl CacheManager {
                 }
                 return self.copy_done(slot, true);
             }
+            // A fill took the place of a dirty block, and was dropped.
+            Status::Absent if self.trusts_pattern() => {}
             Status::Absent => panic!("of the dirty blocks {blocks:?} one is absent"),
             Status::UncorrectableRead if is_read && blocks.len() == 1 => {
                 self.counts.unreadable += 1;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ssdlab_base::command_sets::cache::CACHE;
+use ssdlab_base::command_sets::cache::{CACHE, Miss};
 use ssdlab_base::{CommandSet, SECTOR_BYTES, format_size};
 use ssdlab_device::description::{Default, DescriptionError, Key, Kind, Section, Setting, Words, word, words};
+use ssdlab_device::overrides_for_addresses;
 
 use super::CacheManager;
 use super::records::Layout;
@@ -50,6 +51,29 @@ pub enum DropClean {
 impl Words for DropClean {
     const WORDS: &'static [(&'static str, DropClean)] =
         &[("regions", DropClean::Regions), ("all", DropClean::All), ("none", DropClean::None)];
+}
+
+/// How the cache tells of a miss, as descriptions say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToldBy(Miss);
+
+impl Words for ToldBy {
+    const WORDS: &'static [(&'static str, ToldBy)] =
+        &[("words", ToldBy(Miss::Words)), ("pattern", ToldBy(Miss::Pattern)), ("error", ToldBy(Miss::Error))];
+}
+
+/// What a block that holds the read-miss pattern is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissCheck {
+    /// The table of dirty blocks: a dirty block is no miss.
+    DirtyTable,
+    /// Nothing: a dirty block that holds the pattern is read from the disk, which has older data.
+    None,
+}
+
+impl Words for MissCheck {
+    const WORDS: &'static [(&'static str, MissCheck)] =
+        &[("dirty-table", MissCheck::DirtyTable), ("none", MissCheck::None)];
 }
 
 const REGION_BYTES: u64 = 64 << 20;
@@ -102,6 +126,20 @@ const KEYS: &[Key] = &[
         "Runs of writes that are remembered at one time. The default is ours.",
     ),
     Key::new(
+        "miss",
+        Kind::Word(words::<ToldBy>),
+        Default::Is(Setting::Word("pattern")),
+        "How the cache tells of blocks that it does not have: by a `pattern` in the data that it returns (Getting Real, section 3.2.2), by \
+         `words` beside the data, or by an `error`, which a layer `ata` below handles as lost data.",
+    ),
+    Key::new(
+        "miss_check",
+        Kind::Word(words::<MissCheck>),
+        Default::Is(Setting::Word("dirty-table")),
+        "With `miss = \"pattern\"`, whether the table of dirty blocks is asked about a block that holds the pattern (`dirty-table`, ours), or it \
+         counts as a miss in any case (`none`, as published: a dirty block that holds the pattern is lost).",
+    ),
+    Key::new(
         "drop_clean",
         Kind::Word(words::<DropClean>),
         Default::Is(Setting::Word("regions")),
@@ -140,6 +178,10 @@ pub struct CacheConfig {
     pub sequential: u64,
     /// Runs that are remembered.
     pub streams: u32,
+    /// How the cache tells of blocks that it does not have.
+    pub miss: Miss,
+    /// What a block that holds the pattern of a miss is compared with.
+    pub miss_check: MissCheck,
     /// What is dropped after a crash.
     pub drop_clean: DropClean,
     /// Bytes to a bit of the write-intent bitmap.
@@ -157,6 +199,8 @@ fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
         copies: keys.count("copies")?,
         sequential: keys.number("sequential")?,
         streams: keys.count("streams")?,
+        miss: keys.choice::<ToldBy>("miss")?.0,
+        miss_check: keys.choice("miss_check")?,
         drop_clean: keys.choice("drop_clean")?,
         region: keys.number("region")?,
         identity: keys.count("identity")?,
@@ -171,6 +215,9 @@ impl CacheConfig {
             return Err(LayerError::FewAddresses {
                 disk: format_size(disk.sectors * SECTOR_BYTES),
                 cache: format_size(cache.sectors * SECTOR_BYTES),
+                overrides: overrides_for_addresses(
+                    (disk.sectors * SECTOR_BYTES).next_multiple_of(u64::from(cache.unit_bytes)),
+                ),
             });
         }
         let region = (self.drop_clean == DropClean::Regions).then_some(self.region / SECTOR_BYTES);
@@ -190,6 +237,8 @@ impl CacheConfig {
             ("copies", self.copies.to_string()),
             ("sequential", format_size(self.sequential)),
             ("streams", self.streams.to_string()),
+            ("miss", word(ToldBy(self.miss)).to_string()),
+            ("miss_check", word(self.miss_check).to_string()),
             ("drop_clean", word(self.drop_clean).to_string()),
             ("region", format_size(self.region)),
             ("identity", self.identity.to_string()),
@@ -217,6 +266,11 @@ impl LayerConfig for CacheConfig {
     /// The disk takes block I/O.
     fn commands_of(&self, place: usize) -> &'static [&'static CommandSet] {
         if place == 0 { self.commands() } else { &[] }
+    }
+
+    /// The first is the cache, and the second the disk.
+    fn needs_drives(&self, place: usize) -> bool {
+        place == 0
     }
 
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {

@@ -5,14 +5,20 @@ use std::collections::BTreeMap;
 use ssdlab_device::Status;
 
 use super::CacheManager;
+use crate::caching::hit_ratio;
 
 /// Counters. Those of reads and writes count blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    pub(super) hits: u64,
+    pub(super) read_hits: u64,
     pub(super) misses_absent: u64,
     pub(super) misses_unreadable: u64,
     pub(super) misses_read_only: u64,
+    /// Clean blocks that the cache has and that were taken for absent, since they hold the pattern.
+    pub(super) misses_needless: u64,
+    /// Blocks that held the pattern, and were looked up in the table; those of them that were dirty.
+    pub(super) pattern_looked_up: u64,
+    pub(super) pattern_dirty: u64,
     pub(super) fills: u64,
     /// Blocks that were not filled: a command waited that changes them; the cache had no room.
     pub(super) fills_overtaken: u64,
@@ -42,7 +48,8 @@ pub(super) struct Counts {
 impl CacheManager {
     pub(super) fn figures(&self) -> BTreeMap<String, f64> {
         let counts = &self.counts;
-        [
+        let misses = counts.misses_absent + counts.misses_unreadable + counts.misses_read_only;
+        let own = [
             ("batches", counts.batches),
             ("bitmap_writes", counts.bitmap_writes),
             ("blocks_cleaned", counts.cleaned),
@@ -60,18 +67,23 @@ impl CacheManager {
             ("fills", counts.fills),
             ("fills_overtaken", counts.fills_overtaken),
             ("fills_refused", counts.fills_refused),
-            ("hits", counts.hits),
             ("misses_absent", counts.misses_absent),
+            ("misses_needless", counts.misses_needless),
             ("misses_read_only", counts.misses_read_only),
             ("misses_unreadable", counts.misses_unreadable),
             ("no_room", counts.no_room),
+            ("pattern_dirty", counts.pattern_dirty),
+            ("pattern_looked_up", counts.pattern_looked_up),
+            ("read_hits", counts.read_hits),
+            ("read_misses", misses),
             ("recoveries", counts.recoveries),
             ("sequential", counts.sequential),
             ("sequential_over_dirty", counts.sequential_over_dirty),
             ("waited_for_overlaps", self.io.waited_for_overlaps),
-        ]
-        .map(|(name, count)| (name.to_string(), count as f64))
-        .into()
+        ];
+        let own = own.map(|(name, count)| (name.to_string(), count as f64));
+        let ratio = ("read_hit_ratio".to_string(), hit_ratio(counts.read_hits, misses));
+        own.into_iter().chain([ratio]).collect()
     }
 
     /// What is not as it should be, a sentence each.

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use ssdlab_base::command_sets::cache::{BlockBits, MOST_BLOCKS, NO_ROOM, READ, WRITE_CLEAN};
+use ssdlab_base::command_sets::cache::{BlockBits, MISS_STAMP, MOST_BLOCKS, Miss, NO_ROOM, READ, WRITE_CLEAN};
 use ssdlab_base::{Op, Request};
-use ssdlab_device::Status;
+use ssdlab_device::{Data, Status};
 
+use super::config::MissCheck;
 use super::{CacheManager, DISK, Kind, Purpose, SSC, of_block, of_set};
 use crate::layer::{Ended, Engine};
 use crate::seeded::{LayerBug, seeded};
@@ -54,7 +55,7 @@ impl CacheManager {
         command.left += 1;
         let queue = command.request.queue;
         let request = Request { queue, ..of_set(READ, &sectors) };
-        self.io.array.send(SSC, request, &[], Purpose::Lookup(slot));
+        self.io.array.send_of_set(SSC, request, &[], self.config.miss.words(), Purpose::Lookup(slot));
     }
 
     /// Dirty blocks come from the cache, and all others from the disk.
@@ -120,11 +121,18 @@ impl CacheManager {
         }
         match part.status {
             Status::Success | Status::Absent => {
-                self.put(slot, &sectors, &part.cells.unwrap_or_default());
+                let cells = part.cells.unwrap_or_default();
+                self.put(slot, &sectors, &cells);
                 let words = part.answer.map_or(Vec::new(), |answer| answer.words);
-                let missing = match part.status {
-                    Status::Success => Vec::new(),
-                    _ => BlockBits::from_words(&words, blocks.len()).map_or(vec![true; blocks.len()], |bits| bits.0),
+                let absent = match words.is_empty() {
+                    true => vec![part.status == Status::Absent; blocks.len()],
+                    false => {
+                        BlockBits::from_words(&words, blocks.len()).map_or(vec![true; blocks.len()], |bits| bits.0)
+                    }
+                };
+                let missing = match self.config.miss {
+                    Miss::Pattern if self.io.cell > 0 => self.hold_pattern(&sectors, &cells, &absent),
+                    _ => absent,
                 };
                 let is_missing = |block: u32| missing.get((block - blocks.start) as usize) == Some(&true);
                 let mut block = blocks.start;
@@ -132,16 +140,20 @@ impl CacheManager {
                     let kind = is_missing(block);
                     let end = (block..blocks.end).find(|other| is_missing(*other) != kind).unwrap_or(blocks.end);
                     if kind {
+                        if self.trusts_pattern() {
+                            self.table.remove(block..end);
+                        }
                         assert!(!self.table.has_any(block..end), "a dirty block of {block}..{end} is absent");
                         self.read_from_disk(slot, block..end, Cause::Absent);
                     } else {
-                        self.counts.hits += u64::from(end - block);
+                        self.counts.read_hits += u64::from(end - block);
                     }
                     block = end;
                 }
             }
-            Status::UncorrectableRead if !self.table.has_any(blocks.clone()) => {
-                self.read_from_disk(slot, blocks, Cause::Unreadable);
+            Status::UncorrectableRead if !self.table.has_any(blocks.clone()) || seeded(LayerBug::ErrorOverDirty) => {
+                let is_miss = self.config.miss == Miss::Error;
+                self.read_from_disk(slot, blocks, if is_miss { Cause::Absent } else { Cause::Unreadable });
             }
             Status::UncorrectableRead if blocks.len() > 1 => {
                 for block in blocks {
@@ -154,12 +166,44 @@ impl CacheManager {
         self.one_less(slot);
     }
 
+    /// Whether any block that holds the pattern counts as absent.
+    pub(super) fn trusts_pattern(&self) -> bool {
+        self.config.miss == Miss::Pattern
+            && (self.config.miss_check == MissCheck::None || seeded(LayerBug::PatternTrusted))
+    }
+
+    /// Which blocks of a read count as absent by what the cache returned of them: those that hold the pattern, and are not dirty. What is
+    /// read of a clean one on the disk is the same. Which are `absent` the host of a real cache does not know.
+    fn hold_pattern(&mut self, sectors: &Range<u64>, cells: &[u8], absent: &[bool]) -> Vec<bool> {
+        let cell = self.io.cell;
+        let pattern = Data::Stamp(MISS_STAMP).sector_data(&of_block(Op::Write, sectors), cell);
+        let first = sectors.start / self.layout.per_block;
+        let mut missing = Vec::with_capacity(absent.len());
+        for (block, is_absent) in (first..).zip(absent) {
+            let from = (block * self.layout.per_block).max(sectors.start) - sectors.start;
+            let end = ((block + 1) * self.layout.per_block).min(sectors.end) - sectors.start;
+            let bytes = from as usize * cell..end as usize * cell;
+            let holds_pattern = cells.get(bytes.clone()).is_some_and(|cells| *cells == pattern[bytes]);
+            assert!(holds_pattern || !is_absent, "block {block} is absent, and the data does not say so");
+            let is_dirty = self.table.has(block as u32);
+            assert!(!is_absent || !is_dirty || self.trusts_pattern(), "the dirty block {block} is absent");
+            if holds_pattern && !self.trusts_pattern() {
+                self.counts.pattern_looked_up += 1;
+                self.counts.pattern_dirty += u64::from(is_dirty);
+            }
+            let is_missing = holds_pattern && (!is_dirty || self.trusts_pattern());
+            self.counts.misses_needless += u64::from(is_missing && !is_absent && !is_dirty);
+            missing.push(is_missing);
+        }
+        missing
+    }
+
     /// Sectors of dirty blocks were read.
     pub(super) fn cached_ended(&mut self, part: Ended<Purpose>, slot: u32) {
         self.io.command(slot).note(part.status, part.path);
         if part.status == Status::Success {
             let sectors = part.request.sector..part.request.end();
-            self.counts.hits += self.blocks_of(&sectors).len() as u64;
+            self.counts.read_hits += self.blocks_of(&sectors).len() as u64;
             self.put(slot, &sectors, &part.cells.unwrap_or_default());
         }
         self.one_less(slot);

@@ -17,6 +17,7 @@ use super::dirty::DirtyTable;
 use super::records::{Layout, Record};
 use super::{CacheConfig, CacheManager, DISK, DropClean, Kind, LAYER, Purpose, SSC, of_block, of_set};
 
+use crate::caching::{hash, hash_of_names};
 use crate::layer::{Array, Ended, Engine, cells_of, read_words};
 use crate::layers::Below;
 use crate::seeded::{LayerBug, seeded};
@@ -258,13 +259,9 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
     Ok(Found { array, layout, cache_blocks, words })
 }
 
-/// A number that pairs of other devices do not have, most likely: FNV-1a of their names and sizes.
+/// A number that pairs of other devices do not have, most likely: of the key `identity`, and of their names and sizes.
 fn identity_of(devices: &[Box<dyn Device>], number: u32) -> u32 {
-    let mut hash = 0x811c_9dc5_u32 ^ number;
-    let mut add = |byte: u8| hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    for device in devices {
-        device.member_names().iter().flat_map(|name| name.bytes()).for_each(&mut add);
-        (device.sectors() * SECTOR_BYTES).to_le_bytes().into_iter().for_each(&mut add);
-    }
-    hash
+    let of_device = |device: &Box<dyn Device>| [hash_of_names(&**device), device.sectors()];
+    let words: Vec<u64> = [u64::from(number)].into_iter().chain(devices.iter().flat_map(of_device)).collect();
+    hash(&words) as u32
 }

@@ -103,9 +103,9 @@ fn disk(keys: &Section<'_>, name: &Field<'_>, names: &dyn Names) -> Result<DiskC
         sets =
             set.list(expected)?.iter().map(|one| one.text(expected).map(str::to_string)).collect::<Result<_, _>>()?;
     }
-    let place = keys.get("set").unwrap_or_else(|| name.clone());
     let parsed = DiskConfig::parse(&text, &file, &sets);
-    let mut config = parsed.map_err(|why| place.expected(&format!("a valid disk ({})", said(&why))))?;
+    let refused = |why: DescriptionError| blamed(keys, name, &why).expected(&format!("a valid disk ({})", said(&why)));
+    let mut config = parsed.map_err(refused)?;
     if let Some(size) = keys.get("size") {
         let sectors = keys.number("size")? / SECTOR_BYTES;
         if sectors > config.sectors {
@@ -137,12 +137,20 @@ fn drive(keys: &Section<'_>, names: &dyn Names) -> Result<Node, DescriptionError
             changed.map_err(|why| assignment.expected(&format!("a key and a value of the drive ({})", said(&why))))?;
         }
     }
-    // What the drive's own description says was right before, so an override is to blame where there are any.
-    let place = keys.get("set").unwrap_or(name);
-    let refused = |why: &DescriptionError| place.expected(&format!("a valid drive ({})", said(why)));
+    let refused = |why: &DescriptionError| blamed(keys, &name, why).expected(&format!("a valid drive ({})", said(why)));
     let config = description.resolve().map_err(|why| refused(&why))?;
     config.validate().map_err(|why| refused(&description.place(&why)))?;
     Ok(Node::Drive(Some(Box::new(config))))
+}
+
+/// What is to blame for an error of a description: the override that it names, and else any of them, since what the description
+/// says itself was right before.
+fn blamed<'a>(keys: &Section<'a>, name: &Field<'a>, error: &DescriptionError) -> Field<'a> {
+    let Some(set) = keys.get("set") else { return name.clone() };
+    let Place::Set { text, .. } = &error.place else { return set };
+    let overrides = set.list("").unwrap_or_default();
+    let named = overrides.into_iter().rev().find(|one| one.text("").is_ok_and(|one| one == text));
+    named.unwrap_or(set)
 }
 
 /// An error of a drive's description inside another sentence: without its place where that is an override, which the

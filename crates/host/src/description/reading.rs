@@ -76,7 +76,24 @@ fn place_of(field: &Field<'_>) -> Place {
 pub(super) fn layer(field: &Field<'_>, names: &dyn Names, depth: usize, errors: &mut Errors) -> Option<Node> {
     let (kind, config) = kind_of(field, errors)?;
     let devices = devices(field, kind, names, depth, errors)?;
-    Some(Node::Layer(Layer { kind, config: config?, below: devices, place: place_of(field) }))
+    let config = config?;
+    check_order(field, kind, &*config, &devices, errors);
+    Some(Node::Layer(Layer { kind, config, below: devices, place: place_of(field) }))
+}
+
+/// Refuses disks where the layer needs drives.
+fn check_order(field: &Field<'_>, kind: &LayerKind, config: &dyn LayerConfig, devices: &[Node], errors: &mut Errors) {
+    // Without a list it stands on drives of the command.
+    let Some(below) = field.entry("below").and_then(|below| below.list("").ok()) else { return };
+    for (place, (device, field)) in devices.iter().zip(&below).enumerate() {
+        if config.needs_drives(place) && device.has_disks() {
+            let place = place + 1;
+            errors.add(field.entry("disk").unwrap_or_else(|| field.clone()).expected(&format!(
+                "a drive, since device {place} below the layer {} is no hard disk: the cache is named before its disk",
+                kind.name
+            )));
+        }
+    }
 }
 
 /// The devices that a layer names, or those that it has by default.

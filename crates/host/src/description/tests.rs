@@ -1,4 +1,30 @@
-use super::Host;
+use ssdlab_device::Description;
+
+use super::{Host, Names};
+use crate::UnknownDrive;
+
+/// Knows a drive and a disk.
+struct Shipped;
+
+impl Names for Shipped {
+    fn drive(&self, name: &str) -> Result<Description, UnknownDrive> {
+        let text = "name = \"small\"\n[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                    blocks_per_plane = 24\npages_per_block = 16\npage_size = \"8k\"\ncell = \"slc\"\n[capacity]\nuser = \"2m\"\n";
+        match name {
+            "small" => Description::parse(text, "small.toml").map_err(|why| UnknownDrive(why.to_string())),
+            other => Err(UnknownDrive(format!("'{other}' is no drive that is known here"))),
+        }
+    }
+
+    fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
+        match name {
+            "spindle" => Ok((DISK.to_string(), "spindle.toml".to_string())),
+            other => Err(UnknownDrive(format!("'{other}' is no disk that is known here"))),
+        }
+    }
+}
+
+const DISK: &str = include_str!("../../../../devices/wd1502faex.toml");
 
 #[test]
 fn a_description_is_read_or_refused_with_its_line() {
@@ -8,7 +34,7 @@ fn a_description_is_read_or_refused_with_its_line() {
     let host = Host::parse(tree, "h.toml").expect("a tree");
     assert_eq!(host.root.count(), 4);
     assert!(!host.is_transparent());
-    let refused = |text: &str| Host::parse(text, "h.toml").expect_err("it is wrong").to_string();
+    let refused = |text: &str| Host::parse_with(text, "h.toml", &Shipped).expect_err("it is wrong").to_string();
     for (text, expected) in [
         ("", "h.toml: layer: missing, expected a [[layer]] for each layer"),
         (
@@ -76,6 +102,22 @@ fn a_description_is_read_or_refused_with_its_line() {
         (
             "[[layer]]\nkind = \"shrd\"\nwhen_full = \"drop\"\n",
             "h.toml:3:13: layer[0].when_full: found \"drop\", expected wait or direct",
+        ),
+        (
+            "[[layer]]\nkind = \"stripe\"\nbelow = [{ drive = \"small\", set = [\"name=a\", \"gc.free_blocks=no\"] }]\n",
+            "h.toml:3:46: layer[0].below[0].set[1]: found \"gc.free_blocks=no\", expected a valid drive (gc.free_blocks: ",
+        ),
+        (
+            "[[layer]]\nkind = \"stripe\"\nbelow = [{ disk = \"spindle\", set = [\"name=a\", \"disk.rpm=no\"] }]\n",
+            "h.toml:3:47: layer[0].below[0].set[1]: found \"disk.rpm=no\", expected a valid disk (disk.rpm: ",
+        ),
+        (
+            "[[layer]]\nkind = \"flashcache\"\nbelow = [{ disk = \"spindle\" }, {}]\n",
+            "h.toml:3:19: layer[0].below[0].disk: found \"spindle\", expected a drive, since device 1 below the layer flashcache",
+        ),
+        (
+            "[[layer]]\nkind = \"cache\"\nbelow = [{ kind = \"ata\", below = [{ disk = \"spindle\" }] }, {}]\n",
+            "h.toml:3:10: layer[0].below[0]: found a table, expected a drive, since device 1 below the layer cache",
         ),
         ("nonsense\n", "h.toml:1:"),
     ] {

@@ -255,6 +255,11 @@ impl LayerConfig for FlashCacheConfig {
         self.size.map(|bytes| ("size", bytes / BLOCK_BYTES * BOOKKEEPING_BYTES))
     }
 
+    /// The first is the cache, and the second the disk.
+    fn needs_drives(&self, place: usize) -> bool {
+        place == 0
+    }
+
     fn make(&self, below: Vec<Box<dyn Device>>) -> Result<Box<dyn Device>, LayerError> {
         Ok(Box::new(FlashCache::new(below, *self)?))
     }

@@ -4,9 +4,8 @@
 //! An entry has 16 bytes: the disk's sector at which the slot's block begins, and flags with a check. All entries of a sector get
 //! to flash together, since a power cut leaves a sector whole; entries of different sectors stand for themselves.
 
-use twox_hash::XxHash3_64;
-
 use super::layout::{BLOCK_SECTORS, ENTRY_BYTES, Layout};
+use crate::caching::hash;
 use ssdlab_base::SECTOR_BYTES;
 
 /// Words of a sector, and of an entry.
@@ -24,12 +23,6 @@ const VALID: u64 = 1;
 const DIRTY: u64 = 2;
 /// Words of the superblock before its check.
 const SUPERBLOCK_WORDS: usize = 9;
-
-/// A hash of words.
-pub(super) fn hash(words: &[u64]) -> u64 {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    XxHash3_64::oneshot(&bytes)
-}
 
 /// How the cache was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::FlashCache;
 use super::cleaning::Cause;
 use super::config::{Flushes, Mode};
+use crate::caching::hit_ratio;
 
 /// What it did beside what it was asked for, in blocks where nothing else is said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +75,8 @@ impl FlashCache {
         let own = own.map(|(name, count)| (name.to_string(), count as f64));
         let cleaned =
             Cause::ALL.map(|cause| (format!("cleaned_{}", cause.name()), counts.cleaned[cause as usize] as f64));
-        own.into_iter().chain(cleaned).collect()
+        let ratio = ("read_hit_ratio".to_string(), hit_ratio(counts.read_hits, counts.read_misses));
+        own.into_iter().chain(cleaned).chain([ratio]).collect()
     }
 
     /// What is not as it should be.

@@ -8,10 +8,11 @@ use ssdlab_device::Status;
 
 use super::config::{FlashCacheConfig, LAYER, Mode};
 use super::layout::{BLOCK_SECTORS, Layout};
-use super::metadata::{ENTRY_WORDS, Entry, Left, SECTOR_WORDS, Superblock, hash, identity_in, label, read_entry};
+use super::metadata::{ENTRY_WORDS, Entry, Left, SECTOR_WORDS, Superblock, identity_in, label, read_entry};
 use super::sets::Sets;
 use super::{CACHE, DISK};
 use crate::LayerError;
+use crate::caching::{hash, hash_of_names};
 use crate::layer::Array;
 
 /// Sectors that are read at once.
@@ -60,12 +61,7 @@ pub(super) fn find(
     layout: &Layout,
     cell: usize,
 ) -> Result<Found, LayerError> {
-    let names = [CACHE, DISK].map(|device| {
-        let device = array.device(device);
-        let parts = device.member_names();
-        let bytes = format!("{} {}", device.identify().name, parts.join(", ")).into_bytes();
-        hash(&bytes.into_iter().map(u64::from).collect::<Vec<_>>())
-    });
+    let names = [CACHE, DISK].map(|device| hash_of_names(array.device(device)));
     let expected = Superblock::of(layout, names, Left::InUse);
     let mut found = Found {
         sets: Sets::new(layout.sets, layout.set_blocks, config.replacement),

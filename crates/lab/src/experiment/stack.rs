@@ -112,11 +112,11 @@ impl Stack {
         self.look().counters()
     }
 
-    /// Reads everything through the layers and compares it.
-    pub(super) fn read_back(&mut self, verifier: &mut Verifier) {
+    /// Reads everything through the layers and compares it, until `stopped`.
+    pub(super) fn read_back(&mut self, verifier: &mut Verifier, stopped: &dyn Fn() -> bool) {
         match self {
-            Stack::Bare(drive) => verifier.read_back(&mut **drive),
-            Stack::Layered(device) => verifier.read_back(&mut **device),
+            Stack::Bare(drive) => verifier.read_back(&mut **drive, stopped),
+            Stack::Layered(device) => verifier.read_back(&mut **device, stopped),
         }
     }
 }

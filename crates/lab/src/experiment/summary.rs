@@ -84,7 +84,7 @@ pub(crate) fn below_file_system(
             in_step: None,
         },
     };
-    summarise(dut, stack, measured, false, seed)
+    summarise(dut, stack, measured, false, seed, &|| false)
 }
 
 /// A drive after its run.
@@ -118,13 +118,14 @@ pub(super) struct Measured {
     pub(super) circumstances: Circumstances,
 }
 
-/// Takes the figures at the last completion; then lets the drive come to rest and checks it.
+/// Takes the figures at the last completion; then lets the drive come to rest and checks it, what it holds until `stopped`.
 pub(super) fn summarise(
     dut: &DeviceUnderTest,
     stack: &mut Stack,
     measured: Measured,
     uniform: bool,
     seed: u64,
+    stopped: &dyn Fn() -> bool,
 ) -> DeviceResult {
     let Measured { recorder, ended, aged, smart_before, erases_before, verifier, notes, user_bytes, .. } = measured;
     let Measured { breakdown, subtests, watch, timeline_interval, circumstances, struck_before, .. } = measured;
@@ -192,10 +193,12 @@ pub(super) fn summarise(
     let device = stack.look();
     let own = device.check().into_iter();
     checks.extend(own.map(|(name, check)| Check { name, passed: check.passed, detail: check.detail }));
+    let mut unread = None;
     if let Some(mut verifier) = verifier {
         if stack.data().outstanding() == 0 {
-            stack.read_back(&mut verifier);
+            stack.read_back(&mut verifier, stopped);
         }
+        unread = verifier.unread();
         checks.push(verifier.check());
     }
 
@@ -265,6 +268,7 @@ pub(super) fn summarise(
     };
     let circumstances = Circumstances { in_step, ..circumstances };
     result.warnings = warnings::warnings(&result, config, circumstances, space_after);
+    result.warnings.splice(0..0, unread);
     if let Some(reason) = read_only {
         let when = if circumstances.was_read_only { " before the run" } else { "" };
         let warning = format!(

@@ -70,7 +70,7 @@ fn a_sound_drive_gives_back_what_was_written() {
     let (mut drive, mut verifier) = written(&config);
     let reads = (0..200).map(|number| Request::new(Op::Read, number * 3 % 70, 5));
     send(&mut drive, &mut verifier, reads);
-    verifier.read_back(&mut drive);
+    verifier.read_back(&mut drive, &|| false);
     let check = verifier.check();
     assert!(check.passed, "{}", check.detail);
     assert!(check.detail.starts_with(&format!("{} sectors", 200 * 5 + 1280)), "{}", check.detail);
@@ -107,7 +107,7 @@ fn what_comes_back_through_a_host_is_compared_in_the_order_of_effect() {
         verifier.collect(&mut device).clear();
     }
     assert!(device.merged() > 1000, "only {} requests were merged", device.merged());
-    verifier.read_back(&mut device);
+    verifier.read_back(&mut device, &|| false);
     let check = verifier.check();
     assert!(check.passed, "{}", check.detail);
 }
@@ -128,7 +128,7 @@ fn a_drive_is_read_back_while_an_event_waits_for_its_host() {
         let ended = verifier.collect(&mut drive).pop().expect("the command has ended");
         assert_eq!(ended.status, Status::Success);
     }
-    verifier.read_back(&mut drive);
+    verifier.read_back(&mut drive, &|| false);
     let check = verifier.check();
     assert!(check.passed, "{}", check.detail);
     assert!(check.detail.starts_with("1280 sectors"), "{}", check.detail);
@@ -155,7 +155,7 @@ fn a_corrupted_cell_is_found_and_named() {
     assert!(flipped > 0);
     let (mut drive, _) = Drive::recover(&config, OPTIONS, flash).expect("the drive comes back");
     verifier.restart();
-    verifier.read_back(&mut drive);
+    verifier.read_back(&mut drive, &|| false);
     let check = verifier.check();
     assert!(!check.passed);
     assert!(check.detail.contains("; 1 differed; the first is sector 33,"), "{}", check.detail);
@@ -167,7 +167,7 @@ fn an_old_version_is_found_and_named() {
     let (mut drive, mut verifier) = written(&config);
     // As if the drive had lost the last write of sectors 40 and 41, which was command 53 after command 21.
     verifier.sectors.set(40, sector_stamp(21, 40));
-    verifier.read_back(&mut drive);
+    verifier.read_back(&mut drive, &|| false);
     let check = verifier.check();
     assert!(!check.passed);
     assert!(check.detail.contains("held what command 53 wrote in place of what command 21 wrote"), "{}", check.detail);
@@ -228,10 +228,27 @@ fn a_cache_drops_clean_blocks_and_nothing_else() {
     let metrics: BTreeMap<String, f64> = drive.design().into_iter().collect();
     assert!(metrics["blocks_dropped"] > 500.0, "{} blocks were dropped", metrics["blocks_dropped"]);
     assert!(Verifier::simulator_bytes(drive.config()) < 1 << 22, "memory follows the flash");
-    verifier.read_back(&mut drive);
+    verifier.read_back(&mut drive, &|| false);
     let check = verifier.check();
     assert!(check.passed, "{}", check.detail);
     assert!(verifier.compared < 4_000 * 16, "{} sectors were compared, of a disk of 1 TB", verifier.compared);
+}
+
+#[test]
+fn a_read_back_that_is_stopped_says_how_far_it_came() {
+    let (mut drive, mut verifier) = cached();
+    let reads = std::cell::Cell::new(0);
+    let stopped = || {
+        reads.set(reads.get() + 1);
+        reads.get() > 3
+    };
+    let before = verifier.reads;
+    verifier.read_back(&mut drive, &stopped);
+    assert!(verifier.reads - before <= 3, "{} reads after {before}", verifier.reads);
+    let unread = verifier.unread().expect("it was stopped");
+    assert!(unread.starts_with("the read-back at the end was interrupted at sector "), "{unread}");
+    let check = verifier.check();
+    assert!(check.passed && check.detail.contains("but at the end not the whole drive"), "{}", check.detail);
 }
 
 #[test]
@@ -244,7 +261,7 @@ fn a_dirty_block_that_a_cache_lost_is_found_and_named() {
     drive.completions().clear();
     verifier.restart();
     verifier.next_step = 4_002;
-    verifier.read_back(&mut drive);
+    verifier.read_back(&mut drive, &|| false);
     let check = verifier.check();
     assert!(!check.passed);
     assert!(check.detail.contains("8 differed; the first is sector 56,"), "{}", check.detail);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use ssdlab_base::command_sets::cache::{CACHE, MISS_STAMP};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Data, Drive, Options, Status};
 use ssdlab_flash::Contents;
@@ -19,6 +20,9 @@ use crate::totals::Totals;
 /// How often a stack sends a command at most, for the limit of [`driver::hangs_after`]: an error handler repeats all in flight after a timeout.
 const SENT_AGAIN: u64 = 64;
 
+/// Every so many commands write the pattern of a miss, where a cache may tell of one by it.
+const PATTERN_EVERY: u32 = 4;
+
 /// Virtual time in which a disk completes some command: it holds up to 32 commands, and cached data may be written before them.
 const LONGEST_OF_A_DISK: Nanos = Nanos(3_600_000_000_000);
 
@@ -34,6 +38,8 @@ pub struct StackUnderTest {
     /// Virtual time in which some command completes, or the stack hangs.
     hangs_after: Nanos,
     tag: u32,
+    /// A cache of the stack may tell of misses by a pattern in the data.
+    writes_pattern: bool,
     /// What a layer keeps could not be read, so that the stack did not come back, and said so.
     is_lost: bool,
 }
@@ -140,8 +146,10 @@ impl StackUnderTest {
         let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(stride);
         (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
         oracle.trims_nothing = !device.trims();
+        let writes_pattern = host.commands().iter().any(|set| set.name == CACHE.name);
         let (host, device) = (host.clone(), Some(device));
-        Ok(StackUnderTest { host, device, oracle, stride, cuts: 0, hangs_after, tag: 0, is_lost: false })
+        let (cuts, tag, is_lost) = (0, 0, false);
+        Ok(StackUnderTest { host, device, oracle, stride, cuts, hangs_after, tag, writes_pattern, is_lost })
     }
 
     fn device(&mut self) -> &mut dyn Device {
@@ -154,7 +162,10 @@ impl StackUnderTest {
         self.tag += 1;
         totals.commands += 1;
         let request = Request { at: self.device().now(), tag: self.tag, ..*request };
-        let stamp = u64::from(self.tag);
+        let stamp = match self.writes_pattern && self.tag.is_multiple_of(PATTERN_EVERY) {
+            true => MISS_STAMP,
+            false => u64::from(self.tag),
+        };
         self.oracle.submitted(&request, stamp);
         self.device().submit(&request, Data::Stamp(stamp));
         self.collect();

@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 60] = [
+const ALLOWED: [(LayerBug, u64); 62] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -70,13 +70,15 @@ const ALLOWED: [(LayerBug, u64); 60] = [
     (LayerBug::DiskNotFlushed, 4000),
     (LayerBug::DiskBeforeBit, 4000),
     (LayerBug::PartOverDirty, 4000),
+    (LayerBug::PatternTrusted, 4000),
+    (LayerBug::ErrorOverDirty, 4000),
 ];
 
 /// Those that seeds with drivers look for.
 const OF_DRIVERS: [std::ops::RangeInclusive<LayerBug>; 3] = [
     LayerBug::TableBeforeData..=LayerBug::LogNotRestored,
     LayerBug::TrimBeforeCommit..=LayerBug::LaterWriteFirst,
-    LayerBug::FillOverWrite..=LayerBug::PartOverDirty,
+    LayerBug::FillOverWrite..=LayerBug::ErrorOverDirty,
 ];
 
 #[test]

@@ -140,6 +140,10 @@ pub(crate) fn demand(plans: &[JobPlan], zones: Option<&ZoneTable>) -> Demand {
             demand.random_map_bytes = demand.random_map_bytes.saturating_add(RandomMap::bytes(blocks));
         }
     }
+    // The last transfer may end behind the region.
+    let written = |plan: &JobPlan| (plan.region + plan.largest).min(plan.total_bytes);
+    let writing = plans.iter().filter(|plan| plan.settings.mode.uses(WRITE));
+    demand.written_bytes = Some(writing.map(written).fold(0, u64::saturating_add));
     demand.in_flight = phases.into_iter().max().unwrap_or(0);
     let uses = |direction| plans.iter().any(|plan| plan.settings.mode.uses(direction));
     let flushes = plans.iter().any(|plan| plan.settings.fsync > 0 || plan.settings.flush_at_end);

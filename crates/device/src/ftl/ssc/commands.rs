@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use ssdlab_base::command_sets::cache::{
-    BlockBits, CLEAN, EVICT, EXISTS, IDLE, MOST_BLOCKS, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, TOO_LONG, WRITE_CLEAN,
-    WRITE_DIRTY,
+    BlockBits, CLEAN, EVICT, EXISTS, IDLE, MOST_BLOCKS, Miss, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, TOO_LONG,
+    WRITE_CLEAN, WRITE_DIRTY,
 };
 use ssdlab_base::{Refusal, SECTOR_BYTES};
 use ssdlab_flash::Lpn;
@@ -81,16 +81,29 @@ impl Ssc {
         Ok(Outcome { block_io: true, expendable: clean, ..Outcome::new(Status::Success) })
     }
 
-    fn read(&self, media: &Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
+    fn read(&self, media: &mut Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {
         let blocks = touched(media, command);
         fits(&blocks)?;
-        let missing: Vec<bool> =
-            Lpn::each(blocks).map(|lpn| self.table.get(lpn).is_none() && !command.buffered.contains(&lpn)).collect();
-        let block_io = !missing.iter().all(|missing| *missing);
+        let Some(miss) = Miss::of_words(command.words) else { return Ok(Outcome::new(Status::Invalid)) };
+        let is_missing = |lpn: Lpn| self.table.get(lpn).is_none() && !command.buffered.contains(&lpn);
+        let missing: Vec<bool> = Lpn::each(blocks.clone()).map(is_missing).collect();
+        let all_missing = missing.iter().all(|missing| *missing);
         if !missing.contains(&true) {
-            return Ok(Outcome { block_io, ..Outcome::new(Status::Success) });
+            return Ok(Outcome { block_io: !all_missing, ..Outcome::new(Status::Success) });
         }
-        Ok(Outcome { words: BlockBits(missing).words(), block_io, ..Outcome::new(Status::Absent) })
+        // Block I/O looks blocks up itself.
+        if miss == Miss::Error || miss == Miss::Words && all_missing {
+            for lpn in Lpn::each(blocks.clone()) {
+                self.look_up(lpn);
+            }
+            media.look_up(blocks.end - blocks.start + self.owed.take());
+        }
+        let words = BlockBits(missing).words();
+        Ok(match miss {
+            Miss::Words => Outcome { words, block_io: !all_missing, ..Outcome::new(Status::Absent) },
+            Miss::Pattern => Outcome { words, block_io: true, absent_in_data: true, ..Outcome::new(Status::Success) },
+            Miss::Error => Outcome::new(Status::UncorrectableRead),
+        })
     }
 
     fn exists(&self, media: &mut Media, command: &SetCommand<'_>) -> Result<Outcome, Refusal> {

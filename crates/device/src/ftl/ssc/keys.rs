@@ -70,6 +70,11 @@ pub fn set_addresses(config: &mut DriveConfig, bytes: u64) {
     config.ftl.own.set(ADDRESSES.name, bytes);
 }
 
+/// The overrides that give a cache the addresses of a disk of so many bytes, as `--set` takes them.
+pub fn overrides_for_addresses(bytes: u64) -> String {
+    format!("ftl.{}={bytes} and ftl.allocation=dynamic", ADDRESSES.name)
+}
+
 /// Whether collection of a cache drops clean blocks (Getting Real, section 3.3.2).
 pub fn drops_clean(config: &DriveConfig) -> bool {
     config.ftl.own.flag(&SILENT_EVICTION, &config.flash.geometry)

@@ -36,7 +36,7 @@ use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::{Saved, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, Ppn, UnitId};
 
-pub use self::keys::{drops_clean, set_addresses};
+pub use self::keys::{drops_clean, overrides_for_addresses, set_addresses};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::log::notes_from_bytes;
 use self::log::{Log, Remembered};
