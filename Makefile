@@ -105,7 +105,7 @@ test-live: test-build ## Serve drives to real programs and cut their power
 
 torture-live: need-rust need-python ## Cut the power of served drives for SECONDS=600 under file systems and databases
 	$(CARGO) build --release --locked -p ssdlab-cli
-	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill stacks/kill full_disk/kill segments/kill filesystems databases fio_jobs
+	$(PYTHON) tests/live/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) kill/kill stacks/kill full_disk/kill segments/kill filesystems databases caches fio_jobs
 
 test-torture: test-build ## Cut the power of small drives more than 100,000 times
 	@SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) CARGO="$(CARGO)" $(TIMED) "power cuts" \

@@ -8,12 +8,21 @@ use crate::{Figure, age, drive, measure_operations, random};
 /// Requests that are measured.
 const OVERWRITES: u64 = 400_000;
 
+/// The whole board with units of 4 KB, a design and other settings.
+pub(crate) fn board_with(design: &str, sets: &[&str]) -> DriveConfig {
+    resolved(Some(design), sets)
+}
+
 /// The board with units of 4 KB: whole with a design, or its chips under design `page` with what is by default.
 fn board(design: Option<&str>) -> DriveConfig {
+    resolved(design, &[])
+}
+
+fn resolved(design: Option<&str>, more: &[&str]) -> DriveConfig {
     let path = format!("{}/../devices/jasmine-8g.toml", env!("CARGO_MANIFEST_DIR"));
     let mut text = std::fs::read_to_string(&path).expect("a shipped description");
     let design = design.map(|design| format!("ftl.design={design}"));
-    let mut sets = vec!["ftl.mapping_unit=4k"];
+    let mut sets = [&["ftl.mapping_unit=4k"], more].concat();
     if let Some(design) = &design {
         // A cache keeps a block more for its notes, and each of them has what the other one has.
         sets.extend(["flash.oob=ecc", "ftl.owners=summary", "gc.free_blocks=3", design]);

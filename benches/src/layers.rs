@@ -31,7 +31,12 @@ fn above(text: &str) -> Box<dyn Device> {
 }
 
 /// CPU time of a request in nanoseconds, the better of some rounds.
-fn nanoseconds(device: &mut dyn Device, depth: u64, count: u64, mut next: impl FnMut(u64) -> Request) -> f64 {
+pub(crate) fn nanoseconds(
+    device: &mut dyn Device,
+    depth: u64,
+    count: u64,
+    mut next: impl FnMut(u64) -> Request,
+) -> f64 {
     let rounds = (0..3).map(|_| {
         let start = cpu_seconds();
         closed_loop(device, depth, count, &mut next);

@@ -5,6 +5,7 @@
 
 mod at_once;
 mod board;
+mod caches;
 mod driver;
 mod files;
 mod layers;
@@ -400,9 +401,14 @@ fn capture_figure() -> Figure {
 }
 
 /// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
-/// log-blocks, segments, driver, shrd, layers, files, recovery, parsing, captures, torture.
+/// log-blocks, segments, driver, shrd, board, layers, caches, disk, files, recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
+    if let [of] = &groups[..]
+        && let Some(disk) = of.strip_prefix(caches::MEMORY_OF)
+    {
+        return caches::print_memory(disk);
+    }
     let wanted = |group: &str| groups.is_empty() || groups.iter().any(|name| name == group);
     let config = config("bench-32g", &[]);
     let mut figures = Vec::new();
@@ -436,6 +442,12 @@ fn main() {
     if wanted("layers") {
         figures.extend(layers::layer_figures());
     }
+    if wanted("caches") {
+        figures.extend(caches::cache_figures());
+    }
+    if wanted("disk") {
+        figures.push(caches::disk_figure());
+    }
     if wanted("files") {
         figures.extend(files::file_figures());
     }
@@ -450,6 +462,7 @@ fn main() {
     }
     if wanted("torture") {
         figures.push(torture_figure());
+        figures.extend(caches::cut_figures());
     }
     for Figure { name, value, unit, detail } in figures {
         println!("{name}\t{value:.2}\t{unit}\t{detail}");

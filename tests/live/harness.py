@@ -148,6 +148,17 @@ class Bench:
         host.write_text('[[layer]]\nkind = "append"\nover_provisioning = "1%"\n')
         return ["--host", str(host)]
 
+    def with_cache(self, kind, disk="1g", **keys):
+        """Options of a server whose drive caches a disk, which takes no trims: as a solid-state cache under FlashTier's manager
+        (`cache`), or as a plain drive under `flashcache`. `keys` are the layer's."""
+        self.counter += 1
+        host = self.path(f"{kind}-{self.counter}.toml")
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in {"kind": kind, **keys}.items()]
+        below = f'below = [{{}}, {{ disk = "wd1502faex", size = "{disk}" }}]\n'
+        host.write_text("".join(["[[layer]]\n", *lines, below]), encoding="utf-8")
+        sets = ["ftl.design=ssc", f"ftl.addresses={disk}"] if kind == "cache" else []
+        return ["--host", str(host), *(word for one in sets for word in ("--set", one))]
+
     def serve(self, device="small", **options):
         """A served drive."""
         return Server(self, device, **options)
@@ -247,3 +258,8 @@ class Server:
     def figures(self):
         """The drive's counters, as `ssdlab stat --json` shows them."""
         return json.loads(self.bench.run(self.bench.ssdlab, "stat", "--json", "-n", "1", self.control))
+
+    def layer(self, kind):
+        """The metrics of a layer of this kind."""
+        layers = self.figures()["host_layers"]
+        return next(layer["metrics"] for layer in layers if layer["kind"] == kind)

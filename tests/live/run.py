@@ -27,7 +27,7 @@ LIMIT = 300
 SECONDS_A_TRY = 20
 
 # The cheap and general ones first.
-TOPICS = ("fio", "tools", "refusals", "promises", "kill", "stacks", "segments", "replay", "full_disk", "filesystems", "figure17", "databases", "guest", "recipes")
+TOPICS = ("fio", "tools", "refusals", "promises", "kill", "stacks", "segments", "replay", "full_disk", "filesystems", "figure17", "databases", "caches", "guest", "recipes")
 
 
 def tests():

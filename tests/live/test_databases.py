@@ -16,25 +16,27 @@ from attach import Attached, need_attach
 from harness import Failed, Skipped, check, need, wait_for
 
 
-def mounted(bench, kind="ext4", options=()):
+def mounted(bench, kind="ext4", options=(), device="medium"):
     """A served drive with a file system."""
     need_attach(kind)
-    server = bench.serve("medium", options=options)
+    server = bench.serve(device, options=options)
     return server, Attached(bench, server, kind).attach().mkfs().mount()
 
 
-def sqlite(bench, kind, journal, synchronous, count, options=()):
-    """Cuts the power under a program that commits, and looks for what was committed."""
+def sqlite(bench, kind, journal, synchronous, count, options=(), device="medium", rows=0, seen=lambda server: None):
+    """Cuts the power under a program that commits, and looks for what was committed. The database begins with so many rows; `seen` looks
+    at the server before each cut."""
     rng = random.Random(f"{bench.seed} sqlite {journal}")
-    server, attached = mounted(bench, kind, options)
+    server, attached = mounted(bench, kind, options, device)
     path = attached.mountpoint / "database"
     committed = done = 0
     for cut in bench.rounds(count):
         log = bench.path(f"said.{cut}")
-        writer = bench.start(sys.executable, pathlib.Path(sqlite_writer.__file__), path, journal, synchronous, log=log)
-        wait_for(lambda: log.read_text().count("\n") > 3, "commits")
+        writer = bench.start(sys.executable, pathlib.Path(sqlite_writer.__file__), path, journal, synchronous, str(rows), log=log)
+        wait_for(lambda: log.read_text().count("\n") > 3, "commits", 60)
         time.sleep(rng.uniform(0.1, 1.5))
         check(writer.poll() is None, f"the writer ended by itself: {log.read_text()[-300:]}")
+        seen(server)
         server.kill()
         writer.wait(timeout=60)
         attached.cut_and_check()
@@ -176,19 +178,20 @@ def processes_below(folder):
             pass
 
 
-def pgbench(bench, count, options=()):
-    """Cuts the power under PostgreSQL, and looks for the transactions that pgbench was answered."""
+def pgbench(bench, count, options=(), device="medium", scale=1, seen=lambda server: None):
+    """Cuts the power under PostgreSQL, and looks for the transactions that pgbench was answered; `seen` looks at the server before each
+    cut."""
     need(pgbench="postgresql")
     need_attach("ext4")
     postgres_programs()
     rng = random.Random(f"{bench.seed} pgbench")
-    server, attached = mounted(bench, options=options)
+    server, attached = mounted(bench, options=options, device=device)
     postgres = Postgres(bench, attached.mountpoint)
     postgres.init()
     postgres.start()
     bench.later(lambda: postgres.stop("immediate"))
     database = ("-h", postgres.sockets, "postgres")
-    bench.run(*postgres.program("pgbench", "-q", "-i", "-s", "1", *database), timeout=180)
+    bench.run(*postgres.program("pgbench", "-q", "-i", "-s", scale, *database), timeout=180)
     clients, acknowledged, done = 4, 0, 0
     for cut in bench.rounds(count):
         logs = postgres.sockets / f"log.{cut}"
@@ -198,6 +201,7 @@ def pgbench(bench, count, options=()):
         )
         time.sleep(rng.uniform(0.8, 2.5))
         check(client.poll() is None, "pgbench ended by itself: " + client.log.read_text()[-500:])
+        seen(server)
         server.kill()
         # It loses its connections when the database finds its disk gone.
         postgres.stop("immediate")

@@ -1,4 +1,4 @@
-"""The recipes of docs/serving.md, run as they stand."""
+"""The recipes of docs/serving.md and docs/caches.md, run as they stand."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ from attach import need_attach
 from harness import DEVICES, Failed, check, need
 from test_databases import postgres_programs, processes_below
 
-DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
+DOCUMENTS = [pathlib.Path(__file__).parents[2] / "docs" / name for name in ("serving.md", "caches.md")]
 
 # What a recipe needs, by a part of its heading.
 NEEDS = {
@@ -24,6 +24,7 @@ NEEDS = {
     "Recording": lambda: need(fio="fio"),
     "Metrics": lambda: need(fio="fio", curl="curl"),
     "segments": lambda: need(fio="fio", nbdinfo="libnbd-bin"),
+    "on a cache": lambda: (need_attach("ext4"), need(sqlite3="sqlite3")),
 }
 
 # What a recipe has to show.
@@ -38,26 +39,28 @@ SHOWS = {
     "Recording": ["recorded ", "write amplification"],
     "segments": ["block_size_minimum: 4096", "free 1005, open 1, full 2, closed 0", "refused: overwrite 1\n", "open           8388608"],
     "Metrics": ["ssdlab_commands_total{", "write p99", '"flash"'],
+    "on a cache": ["a new image", "recovered from", " are there: ok", '"misses_absent"', "Pass 5"],
 }
 
 
 def recipes():
-    """The document's recipes, as (heading, script)."""
-    heading, lines = None, None
-    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
-        if lines is not None:
-            if line == "```":
-                yield heading, "\n".join(lines) + "\n"
-                lines = None
-            else:
-                lines.append(line)
-        elif line.startswith("#"):
-            heading = line.lstrip("# ")
-        elif line == "```sh":
-            lines = []
+    """The documents' recipes, as (name of the document, heading, script)."""
+    for document in DOCUMENTS:
+        heading, lines = None, None
+        for line in document.read_text(encoding="utf-8").splitlines():
+            if lines is not None:
+                if line == "```":
+                    yield document.name, heading, "\n".join(lines) + "\n"
+                    lines = None
+                else:
+                    lines.append(line)
+            elif line.startswith("#"):
+                heading = line.lstrip("# ")
+            elif line == "```sh":
+                lines = []
 
 
-def recipe(heading, script):
+def recipe(document, heading, script):
     """A test that runs a recipe."""
     kind = next((key for key in NEEDS if key in heading), None)
 
@@ -92,7 +95,7 @@ def recipe(heading, script):
         left = sorted(path.name for path in temporary.iterdir())
         check(not left, f"`{heading}` leaves {left} behind")
 
-    test.__doc__ = f"The recipe `{heading}` of docs/serving.md."
+    test.__doc__ = f"The recipe `{heading}` of docs/{document}."
     return test
 
 
@@ -132,5 +135,5 @@ def take_down_drive(bench, drive):
     bench.attempt("fusermount3", "-u", "-z", drive / "fuse")
 
 
-for _heading, _script in recipes():
-    globals()["test_" + re.sub(r"[^a-z0-9]+", "_", _heading.lower())] = recipe(_heading, _script)
+for _document, _heading, _script in recipes():
+    globals()["test_" + re.sub(r"[^a-z0-9]+", "_", _heading.lower())] = recipe(_document, _heading, _script)

@@ -46,6 +46,13 @@ def stacks():
     yield "disk", f'{{ kind = "scheduler", policy = "deadline", below = [{disk}] }}', []
     yield "mirror-disk", above("mirror", ["{}", disk]), []
     yield "restoring-disk", f"{{ {RESTORING}, below = [{disk}] }}", []
+    # A quarter of the disk: blocks are dropped, replaced and cleaned all the time.
+    small = ["capacity.user=128k", "ftl.mapping_unit=4k"]
+    cache = ["ftl.design=ssc", "ftl.addresses=512k", "ftl.allocation=dynamic", *small]
+    for mode in ("write-back", "write-through"):
+        keys = f'mode = "{mode}", below = [{{}}, {disk}]'
+        yield f"cache-{mode}", f'{{ kind = "cache", clean_batch = "16k", region = "64k", sequential = "32k", {keys} }}', cache
+        yield f"flashcache-{mode}", f'{{ kind = "flashcache", set = 8, skip_sequential = "32k", {keys} }}', small
     yield "mirror-restoring", above("mirror", [f"{{ {RESTORING} }}", "{}"]), []
 
 
