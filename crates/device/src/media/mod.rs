@@ -138,6 +138,15 @@ pub(crate) struct Media {
 }
 
 impl Media {
+    /// Puts a record into a unit that is programmed next. Where contents are kept its data is zeroes, so that a copy of it has data.
+    pub(crate) fn put_record(&mut self, unit: UnitId, words: Box<[u64]>) {
+        self.flash.oob.put_record(unit, words);
+        if self.flash.store.sector_data_bytes() > 0 {
+            let sector_data = vec![0; self.flash.store.unit_data_bytes()];
+            self.flash.store.write(unit, &sector_data);
+        }
+    }
+
     /// Sends a flash operation to the chips, now or when the processor has issued it.
     #[inline]
     pub(crate) fn issue(&mut self, submit: Submit) -> OpId {

@@ -1,4 +1,4 @@
-//! FlashCache, the block cache that Getting Real (FAST 2014, 4.2) compares with: a plain drive keeps blocks of a disk. After its
+//! FlashCache, the block cache that Getting Real (FAST 2013, 4.2) compares with: a plain drive keeps blocks of a disk. After its
 //! public documents, doc/flashcache-doc.txt and doc/flashcache-sa-guide.txt.
 //!
 //! ```text

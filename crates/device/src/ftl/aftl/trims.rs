@@ -165,11 +165,7 @@ impl Aftl {
         assert!(self.trims.pages < self.layout.pages_per_block, "block {} has no page for a record", self.trims.block);
         let place = Place { block: self.trims.block, page: self.trims.pages };
         let unit = media.unit_at(place);
-        media.flash.oob.put_record(unit, Record { number, trimmed }.encode());
-        if media.flash.store.sector_data_bytes() > 0 {
-            let sector_data = vec![0; media.flash.store.unit_data_bytes()];
-            media.flash.store.write(unit, &sector_data);
-        }
+        media.put_record(unit, Record { number, trimmed }.encode());
         let lpns = [self.layout.record()];
         let (kind, cause, frontier, owner) = (OpKind::Program, Cause::Metadata, Frontier::Host(0), Waiter::None);
         self.trims.newest = Some((place, number));

@@ -146,7 +146,7 @@ impl Ssc {
             self.invalidate(media, old, false)
         });
         assert!(!self.is_valid(unit), "log unit {number} goes to unit {unit}, which holds current data");
-        media.flash.oob.put_record(unit, Note::encode(&notes));
+        media.put_record(unit, Note::encode(&notes));
         self.log.begin(number, unit, notes.iter().map(|note| note.lpn).collect());
         self.set_valid(media, unit, false);
         (number, superseded)
