@@ -88,11 +88,7 @@ impl Ssc {
         while started < limit {
             let (sources, next) = self.gather(media, first, cursor, end);
             if sources.is_empty() {
-                assert_eq!(media.pool.valid(victim), 0, "victim {victim} is emptied, and holds what is to be kept");
-                // All copies stay counted until the erase.
-                let erases = media.flash.blocks.get(block).erases;
-                let owners = self.owners_in(media, block);
-                self.emptied.insert(victim, (erases, owners));
+                self.is_emptied(media, block);
                 return Relocated { cursor: end, started, stuck: false };
             }
             let Some(place) = media.take_page(group, frontier) else {
@@ -105,7 +101,20 @@ impl Ssc {
             cursor = next;
             started += 1;
         }
+        if cursor == end {
+            // The last unit moved with the last program that may start now.
+            self.is_emptied(media, block);
+        }
         Relocated { cursor, started, stuck: false }
+    }
+
+    /// Nothing of a victim is current any more. All copies stay counted until the erase.
+    fn is_emptied(&mut self, media: &mut Media, victim: BlockId) {
+        assert_eq!(media.pool.valid(victim.0), 0, "victim {victim} is emptied, and holds what is to be kept");
+        let erases = media.flash.blocks.get(victim).erases;
+        let owners = self.owners_in(media, victim);
+        self.erase_is_near(media, victim.0, &owners);
+        self.emptied.insert(victim.0, (erases, owners));
     }
 
     /// The next units of a victim that have to move, up to a page of them, and where to go on. Clean units before them are dropped.
