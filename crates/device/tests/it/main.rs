@@ -33,6 +33,7 @@ mod scheduling;
 mod segments;
 mod shrd;
 mod ssc;
+mod ssc_checkpoints;
 mod summaries;
 mod superblocks;
 mod theory;
