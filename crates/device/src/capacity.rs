@@ -64,6 +64,11 @@ impl DriveConfig {
         DESIGNS.iter().find(|design| design.name == self.ftl.design).map(|design| &design.make)
     }
 
+    /// Blocks of each plane, from the first on, that the design keeps for checkpoints of its map.
+    pub(crate) fn checkpoint_blocks(&self) -> u32 {
+        self.make().map_or(0, |make| (make.checkpoint_blocks)(self))
+    }
+
     /// Superblocks of each group that the design sets aside for map pages.
     pub(crate) fn map_blocks(&self) -> u32 {
         self.make().map_or(0, |make| (make.map_blocks)(self))

@@ -180,11 +180,19 @@ pub enum Bug {
     OlderCopyFound,
     /// A write takes the room of a block whose eviction a power cut may undo.
     ReturningForgotten,
+    /// Recovery takes a checkpoint that lacks pages.
+    TornCheckpointTaken,
+    /// A block that a checkpoint calls settled is erased, and no record says so.
+    ErasedWithoutRecord,
+    /// A page of the map changes, and the next checkpoint does not write it.
+    ChangedPageForgotten,
+    /// A checkpoint calls a block settled whose copies are superseded by what is not on flash yet.
+    PinnedBlockSettled,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 87] = [
+    pub const ALL: [Bug; 91] = [
         Bug::EraseDoesNotWait,
         Bug::FlushReturnsEarly,
         Bug::FlushMissesTheLast,
@@ -272,6 +280,10 @@ impl Bug {
         Bug::OlderNoteWins,
         Bug::OlderCopyFound,
         Bug::ReturningForgotten,
+        Bug::TornCheckpointTaken,
+        Bug::ErasedWithoutRecord,
+        Bug::ChangedPageForgotten,
+        Bug::PinnedBlockSettled,
     ];
 
     /// What is wrong, in a few words.
@@ -366,6 +378,10 @@ impl Bug {
             Bug::OlderNoteWins => "recovery believes the oldest note on a block",
             Bug::OlderCopyFound => "recovery takes the copy of a cached block that it finds last",
             Bug::ReturningForgotten => "a write takes room whose release a power cut may undo",
+            Bug::TornCheckpointTaken => "recovery takes a checkpoint that lacks pages",
+            Bug::ErasedWithoutRecord => "a block that a checkpoint describes is erased without a record",
+            Bug::ChangedPageForgotten => "a page of the map that changed is not in the next checkpoint",
+            Bug::PinnedBlockSettled => "a checkpoint relies on a block whose newer copies are in flight",
         }
     }
 }

@@ -33,6 +33,8 @@ pub(crate) enum Waiter {
     List(u32),
     /// The relocation job of a group, for the list of its victim.
     VictimList(u32),
+    /// The design, for a page or block of its checkpoints.
+    Checkpoint,
 }
 
 const KIND_SHIFT: u32 = 28;
@@ -57,6 +59,7 @@ impl Waiter {
             Waiter::Gathered(slot) => (11, slot),
             Waiter::List(block) => (12, block),
             Waiter::VictimList(group) => (13, group),
+            Waiter::Checkpoint => (14, 0),
         }
     }
 
@@ -86,6 +89,7 @@ impl Waiter {
             11 => Waiter::Gathered(index),
             12 => Waiter::List(index),
             13 => Waiter::VictimList(index),
+            14 => Waiter::Checkpoint,
             _ => Waiter::None,
         }
     }
@@ -127,6 +131,7 @@ mod tests {
             Waiter::Gathered(4),
             Waiter::List(most),
             Waiter::VictimList(4),
+            Waiter::Checkpoint,
         ];
         for (place, waiter) in all.into_iter().enumerate() {
             assert_eq!(Waiter::unpack(waiter.pack()), waiter);

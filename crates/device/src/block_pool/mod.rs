@@ -77,6 +77,8 @@ pub(crate) struct BlockPool {
     data_opened: u64,
     /// Superblocks of another kind that became data blocks.
     became_data: u64,
+    /// So many blocks of each plane, from the first on, are no superblocks: the design keeps checkpoints there.
+    kept_apart: u32,
 }
 
 impl BlockPool {
@@ -122,7 +124,9 @@ impl BlockPool {
             state_changes: 0,
             data_opened: 0,
             became_data: 0,
+            kept_apart: config.checkpoint_blocks(),
         };
+        assert!(pool.kept_apart == 0 || width == 1, "checkpoints lie beside blocks that stand alone");
         for superblock in 0..count as u32 {
             if !pool.is_good(superblock, flash) {
                 pool.states[superblock as usize] = BlockState::Bad;
@@ -147,7 +151,15 @@ impl BlockPool {
     /// Whether all members of a superblock are there and good.
     pub(crate) fn is_good(&self, superblock: u32, flash: &Flash) -> bool {
         let good = |block: BlockId| !flash.blocks.get(block).bad;
-        self.superblocks.is_whole(superblock) && self.superblocks.members(superblock).all(good)
+        !self.is_kept_apart(superblock)
+            && self.superblocks.is_whole(superblock)
+            && self.superblocks.members(superblock).all(good)
+    }
+
+    /// Whether a block holds checkpoints of the design, or will, and nothing else.
+    #[inline]
+    pub(crate) const fn is_kept_apart(&self, block: u32) -> bool {
+        self.kept_apart > 0 && block % self.per_group < self.kept_apart
     }
 
     /// Groups: planes, dies, or the drive.

@@ -366,6 +366,7 @@ impl Drive {
         assert!(outcome.words.is_empty(), "the answer is the number of programs, not {:?}", outcome.words);
         let started = self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None);
         let programs = started.map_err(|NoSpace| CannotYet::Space)?;
+        self.save_map();
         Ok(Outcome { words: vec![u64::from(programs)], ..outcome })
     }
 

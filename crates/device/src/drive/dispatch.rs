@@ -552,6 +552,7 @@ impl Drive {
         if !seeded(Bug::TrimForgotten) {
             self.ftl.save_trims(&mut self.media, TrimTarget::Host, Waiter::None)?;
         }
+        self.save_map();
         self.await_metadata(command);
         if !self.stage.evicting.is_empty() && !seeded(Bug::FlushReturnsEarly) {
             self.commands[command].remaining += 1;

@@ -57,6 +57,7 @@ impl Drive {
                 self.media.relist(Place { block: done.block, page: done.page });
                 self.program_done(done);
             }
+            OpKind::Erase if Waiter::unpack(done.token) == Waiter::Checkpoint => self.checkpoint_block_erased(done),
             OpKind::Erase => {
                 if let Some(sent) = self.gc.erased(&mut self.media, done.block, done.failed) {
                     self.count_erase_in_stalls(sent);
@@ -105,6 +106,9 @@ impl Drive {
     #[inline]
     fn program_done(&mut self, done: &Done) {
         let place = Place { block: done.block, page: done.page };
+        if Waiter::unpack(done.token) == Waiter::Checkpoint {
+            return self.checkpoint_page_done(done);
+        }
         if done.failed || self.media.own_blocks && !self.ftl.is_recoverable(&self.media, place) {
             let pins = self.media.pins_of(done);
             self.program_failed(place, done.cause, Waiter::unpack(done.token), pins);
@@ -193,6 +197,7 @@ impl Drive {
                 self.media.list_is_on_flash(BlockId(block));
                 self.end_listed_commands();
             }
+            Waiter::Checkpoint => unreachable!("{waiter:?} is told of its pages and blocks"),
             Waiter::Read(_) | Waiter::Buffer | Waiter::Log => unreachable!("{waiter:?} waits for map pages alone"),
         }
     }

@@ -11,6 +11,7 @@ mod at_rest;
 mod buffer_stage;
 mod buffering;
 mod checkpoint;
+mod checkpoints;
 mod command_table;
 mod commands;
 mod data;

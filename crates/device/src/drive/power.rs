@@ -196,7 +196,7 @@ impl Drive {
     pub(super) fn retire_suspects(&mut self) {
         for block in (0..self.config.flash.geometry.blocks()).map(BlockId) {
             let state = self.media.flash.blocks.get(block);
-            if state.suspect && !state.bad {
+            if state.suspect && !state.bad && !self.media.pool.is_kept_apart(block.0) {
                 let superblock = self.media.pool.superblocks.of(block);
                 self.gc.retire(&mut self.media, superblock);
             }
@@ -264,6 +264,10 @@ impl Drive {
             }
         }
         for superblock in 0..self.media.pool.superblocks_count() {
+            if self.media.pool.is_kept_apart(superblock) {
+                self.media.pool.adopt(superblock, BlockState::Bad);
+                continue;
+            }
             let members: Vec<_> = self.media.pool.superblocks.members(superblock).collect();
             let states: Vec<_> = members.iter().map(|block| *self.media.flash.blocks.get(*block)).collect();
             let good = self.media.pool.is_good(superblock, &self.media.flash);

@@ -168,6 +168,7 @@ impl Drive {
             let failed = self.failures.pending_rewrites.len()
                 + self.failures.retirements.iter().map(|hold| hold.blocks.len()).sum::<usize>();
             let held = failed + self.gc.waiting_for_records() + self.media.pins_of_lists();
+            let held = held + self.media.held_for_checkpoint as usize;
             checks.push(Check {
                 name: "no_pins_when_idle",
                 passed: pinned == held as u64,

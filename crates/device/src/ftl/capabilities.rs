@@ -98,6 +98,20 @@ pub(crate) trait AppendOnly {
     fn written(&self, segment: u32) -> (u32, bool);
 }
 
+/// Checkpoints of a map, in blocks that nothing else uses ([`Make::checkpoint_blocks`](super::Make::checkpoint_blocks)). Such a design
+/// programs and erases them with [`Media::program_checkpoint`] and [`Media::erase_checkpoint`].
+pub(crate) trait Checkpoints {
+    /// The host wants what it wrote to be durable: a checkpoint begins, or will when the one in flight has ended. Who waits for
+    /// metadata waits for it.
+    fn save_map(&mut self, media: &mut Media);
+
+    /// The program of a page has ended.
+    fn programmed(&mut self, media: &mut Media, place: Place, failed: bool);
+
+    /// The erase of a block has ended; one that failed is bad by now.
+    fn erased(&mut self, media: &mut Media, block: BlockId);
+}
+
 /// Commands of a set of its own. A design whose commands change its mapping implements them itself; others stand beside a
 /// mapping that knows nothing of them ([`Make::beside`](super::Make::beside)), and after a power cut the drive has fresh ones.
 pub(crate) trait Commands: Send {

@@ -39,7 +39,7 @@ use crate::{Check, DriveConfig, DriveError, MapCacheStats, Status, registry};
 
 pub(crate) use drawing::Drawing;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use ssc::notes_from_bytes;
+pub(crate) use ssc::{checkpoint_from_bytes, notes_from_bytes};
 
 pub use ssc::{drops_clean, overrides_for_addresses, set_addresses};
 
@@ -49,7 +49,7 @@ pub use drawing::{
 };
 
 pub(crate) use capabilities::{
-    AppendOnly, CachedMap, Commands, Compacts, IdleWork, LimitedRoom, OwnCollection, SteppedReads,
+    AppendOnly, CachedMap, Checkpoints, Commands, Compacts, IdleWork, LimitedRoom, OwnCollection, SteppedReads,
 };
 
 /// Most units that can share a page: 32 KiB pages of 512-byte units.
@@ -424,6 +424,11 @@ pub(crate) trait Ftl: Send {
         None
     }
 
+    /// It writes checkpoints of its map.
+    fn checkpoints(&mut self) -> Option<&mut dyn Checkpoints> {
+        None
+    }
+
     /// It has commands of its own.
     fn commands(&mut self) -> Option<&mut dyn Commands> {
         None
@@ -447,6 +452,9 @@ pub(crate) struct Make {
     /// Superblocks of each group that it sets aside for a log of units whose names are not final: 0 where it has no
     /// log.
     pub(crate) log_blocks: fn(&DriveConfig) -> u32,
+    /// Blocks of each plane, from the first on, that it keeps for checkpoints of its map: nothing else is written there. 0 where it
+    /// writes none.
+    pub(crate) checkpoint_blocks: fn(&DriveConfig) -> u32,
     /// Bytes of the addresses that it maps. They end behind the user's capacity where it caches a disk, whose addresses they are.
     pub(crate) logical_bytes: fn(&DriveConfig) -> u64,
     /// Units that it keeps behind the user's for commands of its own set: what
@@ -479,6 +487,7 @@ impl Make {
             simulator_bytes,
             map_blocks: |_| 0,
             log_blocks: |_| 0,
+            checkpoint_blocks: |_| 0,
             logical_bytes: |config| config.user_bytes,
             reserved_units: |_| 0,
             segment_units: |_| 0,

@@ -92,11 +92,22 @@ pub(super) trait OnePlace: DurableTrims {
 
 /// Reads the OOB areas of all pages, and says of each whether its owners can be read. Later programs have higher numbers than all that
 /// were begun.
-pub(super) fn scan_pages(media: &mut Media, reads: &mut RecoveryReads, mut look: impl FnMut(&mut Media, Place, bool)) {
-    let mut newest = 0;
+pub(super) fn scan_pages(media: &mut Media, reads: &mut RecoveryReads, look: impl FnMut(&mut Media, Place, bool)) {
+    scan_pages_but(media, reads, |_| false, 0, look);
+}
+
+/// Does so, but reads nothing of blocks that are known, nor of those with checkpoints. Programs from before number `since` are known, too.
+pub(super) fn scan_pages_but(
+    media: &mut Media,
+    reads: &mut RecoveryReads,
+    is_known: impl Fn(BlockId) -> bool,
+    since: u64,
+    mut look: impl FnMut(&mut Media, Place, bool),
+) {
+    let mut newest = since;
     for block in (0..media.flash.geometry().blocks()).map(BlockId) {
         let state = *media.flash.blocks.get(block);
-        if state.torn {
+        if state.torn || media.pool.is_kept_apart(block.0) || is_known(block) {
             continue;
         }
         for page in 0..state.programmed {

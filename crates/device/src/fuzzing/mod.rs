@@ -13,6 +13,11 @@ pub fn cache_notes(bytes: &[u8]) {
     crate::ftl::notes_from_bytes(bytes);
 }
 
+/// The bytes of a page of a cache's checkpoint ([`crate::ftl`]).
+pub fn cache_checkpoint(bytes: &[u8]) {
+    crate::ftl::checkpoint_from_bytes(bytes);
+}
+
 pub use block_pool::block_pool;
 pub use mapping::mapping;
 pub use media::media;
@@ -130,6 +135,11 @@ mod tests {
     #[test]
     fn the_notes_of_a_cache_are_refused_or_come_back() {
         run("cache notes", super::cache_notes);
+    }
+
+    #[test]
+    fn the_checkpoints_of_a_cache_are_refused_or_come_back() {
+        run("cache checkpoint", super::cache_checkpoint);
     }
 
     #[test]

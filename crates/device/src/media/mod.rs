@@ -16,6 +16,7 @@
 //! - `summary/`: lists of owners, where there are no OOB areas.
 
 mod addresses;
+mod checkpoint_area;
 mod frontier;
 mod metadata;
 mod own_blocks;
@@ -52,7 +53,7 @@ pub(crate) use metadata::MetadataToken;
 pub(crate) use parity::replace_sector_data;
 pub(crate) use program::{FailedProgram, Programming};
 pub(crate) use source::{Location, Source};
-pub(crate) use summary::{List, OWNER_LISTS, Promised, summary_bytes};
+pub(crate) use summary::{List, OWNER_LISTS, Promised, checksum, summary_bytes};
 
 /// A page that was given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +134,8 @@ pub(crate) struct Media {
     pub(crate) log_waits: bool,
     /// The controller's processor and DRAM, where these take time.
     pub(crate) processor: Option<Box<Processor>>,
+    /// Pins on emptied blocks that wait for a record beside the design's checkpoint.
+    pub(crate) held_for_checkpoint: u32,
     /// Where lists name the owners of units.
     summary: Option<Box<Summary>>,
 }
@@ -244,6 +247,7 @@ impl Media {
             wakes: Wakes::default(),
             log_waits: false,
             processor,
+            held_for_checkpoint: 0,
             summary,
         }
     }

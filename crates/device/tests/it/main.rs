@@ -34,6 +34,7 @@ mod scheduling;
 mod segments;
 mod shrd;
 mod ssc;
+mod ssc_checkpoints;
 mod summaries;
 mod superblocks;
 mod theory;

@@ -261,7 +261,8 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
 
 /// A number that pairs of other devices do not have, most likely: of the key `identity`, and of their names and sizes.
 fn identity_of(devices: &[Box<dyn Device>], number: u32) -> u32 {
-    let of_device = |device: &Box<dyn Device>| [hash_of_names(&**device), device.sectors()];
-    let words: Vec<u64> = [u64::from(number)].into_iter().chain(devices.iter().flat_map(of_device)).collect();
+    let of_device = |device: &dyn Device| [hash_of_names(device), device.sectors()];
+    let devices = devices.iter().flat_map(|device| of_device(&**device));
+    let words: Vec<u64> = [u64::from(number)].into_iter().chain(devices).collect();
     hash(&words) as u32
 }

@@ -102,6 +102,10 @@ const ALLOWED: [(Bug, u64); 87] = [
     (Bug::OlderNoteWins, 100),
     (Bug::OlderCopyFound, 100),
     (Bug::ReturningForgotten, 1000),
+    (Bug::TornCheckpointTaken, 200),
+    (Bug::ErasedWithoutRecord, 100),
+    (Bug::ChangedPageForgotten, 200),
+    (Bug::PinnedBlockSettled, 1000),
 ];
 
 /// Found where reads fail far more often than they are drawn to: several pages of one stripe have to be lost.
@@ -152,7 +156,7 @@ const OF_SEGMENTS: [Bug; 7] = [
 ];
 
 /// Bugs of drives of the set `cache`: found by a host that sends its commands.
-const OF_A_CACHE: [Bug; 13] = [
+const OF_A_CACHE: [Bug; 17] = [
     Bug::HoleInMap,
     Bug::CollisionTaken,
     Bug::DirtyDropped,
@@ -166,6 +170,10 @@ const OF_A_CACHE: [Bug; 13] = [
     Bug::OlderNoteWins,
     Bug::OlderCopyFound,
     Bug::ReturningForgotten,
+    Bug::TornCheckpointTaken,
+    Bug::ErasedWithoutRecord,
+    Bug::ChangedPageForgotten,
+    Bug::PinnedBlockSettled,
 ];
 
 /// Commands of a case.

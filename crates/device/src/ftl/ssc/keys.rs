@@ -4,7 +4,9 @@ use rand::RngExt;
 use ssdlab_base::Rng;
 
 use super::CLEAN;
+use super::checkpoints::slots_per_page;
 use super::log::Log;
+use super::table::Table;
 use crate::description::{Default, Key, Kind, Words, words};
 use crate::{Allocation, DriveConfig, DriveError, Pacing, Parity, Settings, Superblock};
 
@@ -23,8 +25,9 @@ const CHECKPOINT: Key = Key::new(
     "map_checkpoint",
     Kind::Word(words::<Checkpoint>),
     Default::word("log"),
-    "What a flush writes of the map (Getting Real, section 3.3.2): all of it, what changed, or the log of changes alone. Only `log` is \
-     built: after a power cut, the map comes from owners and log.",
+    "What a flush, `standby` and `idle` write of the map (Getting Real, section 3.3.2), beside the log of changes: all of it, the pages \
+     that changed, or nothing. After a power cut, the map comes from owners and log, and those that are older than the checkpoint are not \
+     read.",
 );
 
 const SILENT_EVICTION: Key = Key::new(
@@ -99,13 +102,6 @@ pub(super) fn units_on_flash(config: &DriveConfig) -> u64 {
 /// Refuses what cannot work, with the numbers.
 pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
     let refuse = |key: &str, reason: String| Err(DriveError { key: key.to_string(), reason });
-    let checkpoint = config.ftl.own.choice::<Checkpoint>(&CHECKPOINT, &config.flash.geometry);
-    if checkpoint != Checkpoint::Log {
-        let found = crate::description::word(checkpoint);
-        let reason =
-            format!("found \"{found}\", expected \"log\": the design 'ssc' writes no checkpoints of its map yet");
-        return refuse("ftl.map_checkpoint", reason);
-    }
     if config.ftl.superblock != Superblock::None {
         let found = config.ftl.superblock.word();
         let reason = format!(
@@ -127,7 +123,69 @@ pub(super) fn check(config: &DriveConfig) -> Result<(), DriveError> {
         );
         return refuse("gc.free_blocks", reason);
     }
+    check_area(config)?;
     check_addresses(config)
+}
+
+/// The blocks that hold checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AreaSizes {
+    /// Pages that all slots of the map fill.
+    pub(super) map_pages: u64,
+    /// Blocks of each plane that one half takes.
+    pub(super) half_blocks: u32,
+    /// Each checkpoint is the whole map.
+    pub(super) writes_all: bool,
+}
+
+/// The blocks that hold checkpoints, where there are any: each half takes a whole map and what is beside it, and a record of the erase of
+/// one in sixteen blocks; where checkpoints are of what changed, as many pages of the map again.
+pub(super) fn area(config: &DriveConfig) -> Option<AreaSizes> {
+    let checkpoint = config.ftl.own.choice::<Checkpoint>(&CHECKPOINT, &config.flash.geometry);
+    if checkpoint == Checkpoint::Log {
+        return None;
+    }
+    let geometry = &config.flash.geometry;
+    let units = units_on_flash(config);
+    let map_pages = Table::slots_for(units).div_ceil(slots_per_page(geometry.page_bytes) as u64);
+    let open = u64::from(config.ftl.streams + 1) * u64::from(geometry.planes()) * u64::from(geometry.pages_per_block);
+    let hidden = open * u64::from(geometry.page_bytes / config.ftl.mapping_unit);
+    let log_units = u64::from(Log::units_for(units, config.ftl.mapping_unit));
+    let state_bytes = u64::from(geometry.blocks()) / 8 + 8 * log_units + 12 * hidden;
+    let state_pages = state_bytes.div_ceil(u64::from(geometry.page_bytes) / 2) + 1;
+    let again = if checkpoint == Checkpoint::Changed { map_pages } else { 0 };
+    let pages = map_pages + state_pages + u64::from(geometry.blocks()) / 16 + again + 1;
+    let row = u64::from(geometry.planes()) * u64::from(geometry.pages_per_block);
+    let half_blocks = u32::try_from(pages.div_ceil(row)).unwrap_or(u32::MAX / 2);
+    Some(AreaSizes { map_pages, half_blocks, writes_all: checkpoint == Checkpoint::Full })
+}
+
+/// Refuses an area that leaves no blocks for data.
+fn check_area(config: &DriveConfig) -> Result<(), DriveError> {
+    let Some(AreaSizes { map_pages, half_blocks, .. }) = area(config) else { return Ok(()) };
+    let blocks = config.flash.geometry.blocks_per_plane;
+    if u64::from(half_blocks) * 2 + u64::from(config.gc.free_blocks) < u64::from(blocks) {
+        return Ok(());
+    }
+    let found = crate::description::word(config.ftl.own.choice::<Checkpoint>(&CHECKPOINT, &config.flash.geometry));
+    let reason = format!(
+        "found \"{found}\", expected \"log\": two checkpoints of a map of {map_pages} pages take {} of the {blocks} blocks of each plane, \
+         beside gc.free_blocks = {}",
+        u64::from(half_blocks) * 2,
+        config.gc.free_blocks
+    );
+    Err(DriveError { key: format!("ftl.{}", CHECKPOINT.name), reason })
+}
+
+/// Says beside a refusal for want of space what checkpoints take of it.
+pub(super) fn with_area(config: &DriveConfig, why: DriveError) -> DriveError {
+    let Some(AreaSizes { map_pages, half_blocks, .. }) = area(config) else { return why };
+    let reason = format!(
+        "{}; {} blocks of each plane hold checkpoints of a map of {map_pages} pages (ftl.map_checkpoint)",
+        why.reason,
+        2 * half_blocks
+    );
+    DriveError { reason, ..why }
 }
 
 /// Refuses addresses that the map cannot have.
@@ -186,6 +244,22 @@ pub(super) fn draw(config: &mut DriveConfig, rng: &mut Rng) {
     config.flash.geometry.blocks_per_plane += 2;
     let by = ["valid", "dirty"][rng.random_range(0..2)];
     config.ftl.own = Settings::default().with("victims_by", by).with("silent_eviction", rng.random_bool(0.8));
+    // Taken from what is drawn already.
+    let number = config.flash.geometry.blocks_per_plane + config.flash.geometry.pages_per_block;
+    let checkpoint = ["log", "full", "changed"][number as usize % 3];
+    config.ftl.own.set(CHECKPOINT.name, checkpoint);
+    make_room(config);
+}
+
+/// Gives a drive as many more blocks as checkpoints take.
+fn make_room(config: &mut DriveConfig) {
+    let blocks = config.flash.geometry.blocks_per_plane;
+    // The map of more blocks is larger.
+    while let Some(AreaSizes { half_blocks, .. }) = area(config)
+        && config.flash.geometry.blocks_per_plane < blocks + 2 * half_blocks
+    {
+        config.flash.geometry.blocks_per_plane = blocks + 2 * half_blocks;
+    }
 }
 
 /// Makes a drive of a handful of pages one that [`check`] accepts.
@@ -193,4 +267,6 @@ pub(super) fn handful(config: &mut DriveConfig, other: bool) {
     config.gc.free_blocks = 3;
     config.flash.geometry.blocks_per_plane += 4;
     config.ftl.own.set("victims_by", if other { "dirty" } else { "valid" });
+    config.ftl.own.set(CHECKPOINT.name, if other { "changed" } else { "log" });
+    make_room(config);
 }

@@ -123,6 +123,7 @@ impl Ssc {
                     Some(note) => {
                         notes.push(note);
                         self.log.settle(lpn, number);
+                        self.table.note_changed(Lpn(lpn));
                         self.counters.notes_again += 1;
                     }
                     None => self.log.forget(lpn),
@@ -137,6 +138,7 @@ impl Ssc {
                 Some(note) => {
                     notes.push(note);
                     self.log.settle(lpn, number);
+                    self.table.note_changed(Lpn(lpn));
                 }
                 None => self.log.forget(lpn),
             }

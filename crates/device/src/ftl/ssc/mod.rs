@@ -8,7 +8,9 @@
 //! - *Owners* of units, in OOB areas or in lists (`ftl.owners`). The owner of a unit that was written clean has [`CLEAN`] set.
 //! - *Log units* with notes on blocks that were evicted, dropped or cleaned.
 //!
-//! Recovery reads all owners and all log units: this is `ftl.map_checkpoint = "log"`.
+//! - *Checkpoints* of the map, unless `ftl.map_checkpoint` is `"log"`.
+//!
+//! Recovery reads all owners and all log units, or, beside a checkpoint, those that are newer.
 //!
 //! - `table.rs`: the map.
 //! - `log.rs`: notes, and the units that hold them.
@@ -16,9 +18,11 @@
 //! - `programs.rs`: units written by the host, moved out of victims, or rewritten after a failure.
 //! - `commands.rs`: the set `cache`.
 //! - `room.rs`: what counts as kept, of a drive with more addresses than room.
-//! - `recovery.rs`: the map from owners and notes.
+//! - `checkpoints/`: the map as it goes to flash, and comes back.
+//! - `recovery.rs`: the map from checkpoint, owners and notes.
 //! - `keys.rs`: the design's keys, and the drives that it takes.
 
+mod checkpoints;
 mod commands;
 mod keys;
 mod log;
@@ -36,6 +40,9 @@ use ssdlab_base::command_sets::cache::CACHE;
 use ssdlab_base::{Saved, saved};
 use ssdlab_flash::{BlockId, Cause, DieId, HugeArray, Lpn, Ppn, UnitId};
 
+use self::checkpoints::Area;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use self::checkpoints::checkpoint_from_bytes;
 pub use self::keys::{drops_clean, overrides_for_addresses, set_addresses};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::log::notes_from_bytes;
@@ -46,14 +53,14 @@ use super::allocator::Allocator;
 use super::bit_fields::next_set;
 use super::page_of_units::Purpose;
 use super::{
-    Commands, Design, Drawing, Found, Ftl, LimitedRoom, Make, NoSpace, RecoveryStep, Relocated, TrimTarget, UnitWrite,
-    full_mask,
+    Checkpoints, Commands, Design, Drawing, Found, Ftl, LimitedRoom, Make, NoSpace, RecoveryStep, Relocated,
+    TrimTarget, UnitWrite, full_mask,
 };
-use crate::media::{Frontier, Media, Place};
+use crate::media::{Frontier, Media, MetadataToken, Place};
 use crate::recovery_reads::RecoveryReads;
 use crate::seeded::{Bug, seeded};
 use crate::waiter::Waiter;
-use crate::{Check, DriveConfig};
+use crate::{Check, DriveConfig, DriveError};
 
 /// Set in the owner of a unit that was clean when it was written.
 const CLEAN: u32 = 1 << 31;
@@ -77,6 +84,7 @@ pub(super) const DESIGN: Design = Design {
         check: keys::check,
         commands: Some(&CACHE),
         lists_owners: true,
+        checkpoint_blocks: |config| keys::area(config).map_or(0, |sizes| 2 * sizes.half_blocks),
         logical_bytes: keys::logical_bytes,
         drawing: Drawing { drive: keys::draw, handful: keys::handful, one_in: 11, ..Drawing::ANY },
         ..Make::of(|config| Box::new(Ssc::new(config)), Ssc::simulator_bytes)
@@ -101,6 +109,14 @@ struct Counters {
     /// Notes in them that had been in others.
     notes_again: u64,
     partial_page_writes: u64,
+    /// Checkpoints begun; pages of the map in them, and of what is beside it.
+    checkpoints: u64,
+    checkpoint_map_pages: u64,
+    checkpoint_state_pages: u64,
+    /// Pages of records of blocks that were to be erased.
+    checkpoint_record_pages: u64,
+    /// Erases of blocks that hold checkpoints.
+    checkpoint_erases: u64,
 }
 
 /// The cache.
@@ -131,6 +147,10 @@ pub(crate) struct Ssc {
     stale_logs: Vec<BlockId>,
     /// Where there are more addresses than room: what is not kept any more, and whether a power cut can undo that.
     room: Option<Room>,
+    /// Where checkpoints of the map go.
+    area: Option<Area>,
+    /// Metadata that is to begin when what is on its way to the area has ended.
+    promise: Option<MetadataToken>,
     /// Slots looked at beyond the first of each look, that the processor was not charged for.
     owed: Cell<u32>,
     /// Looks, and slots looked at.
@@ -142,8 +162,13 @@ impl Ssc {
     fn new(config: &DriveConfig) -> Ssc {
         let unit_bytes = config.ftl.mapping_unit;
         let units = keys::units_on_flash(config);
+        let mut table = Table::new(units, config.logical_units());
+        let area = Area::new(config);
+        if area.is_some() {
+            table.watch(checkpoints::slots_per_page(config.flash.geometry.page_bytes));
+        }
         Ssc {
-            table: Table::new(units, config.logical_units()),
+            table,
             log: Log::new(units, unit_bytes),
             valid: HugeArray::new(units.div_ceil(64) as usize),
             kept_units: 0,
@@ -159,6 +184,8 @@ impl Ssc {
             emptied: BTreeMap::new(),
             stale_logs: Vec::new(),
             room: (config.logical_units() > config.user_units()).then(Room::default),
+            area,
+            promise: None,
             owed: Cell::new(0),
             looks: Cell::new((0, 0)),
             counters: Counters::default(),
@@ -170,7 +197,8 @@ impl Ssc {
         let units = keys::units_on_flash(config);
         let slots = Table::simulator_bytes(units);
         let notes = units * (size_of::<log::Fact>() as u64 + 16);
-        slots + notes + HugeArray::<u64>::bytes_of(units.div_ceil(64))
+        let watched = if keys::area(config).is_some() { Table::watched_bytes(units) } else { 0 };
+        slots + watched + notes + HugeArray::<u64>::bytes_of(units.div_ceil(64))
     }
 
     #[inline]
@@ -465,6 +493,11 @@ impl Ftl for Ssc {
         self.log.units.len() as u32
     }
 
+    fn check_space(&self, config: &DriveConfig, usable: &[u32]) -> Result<(), DriveError> {
+        let fits = config.check_frontier_space(usable, self.metadata_units());
+        fits.map_err(|why| keys::with_area(config, why))
+    }
+
     fn check(&self, media: &Media) -> Vec<Check> {
         let valid: u64 = self.valid.as_slice().iter().map(|word| u64::from(word.count_ones())).sum();
         let superblocks = || 0..media.pool.superblocks_count();
@@ -516,16 +549,21 @@ impl Ftl for Ssc {
     }
 
     fn in_flight_work(&mut self, media: &Media) -> Vec<&'static str> {
-        media.list_work()
+        let mut work = media.list_work();
+        work.extend(self.area.as_ref().and_then(Area::work));
+        work
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
         let slots = self.table.len() as u64;
-        vec![
+        let mut memory = vec![
             ("mapping_bytes", slots * SLOT_BYTES),
             ("copy_count_bytes", slots * COPIES_BYTES),
             ("valid_bitmap_bytes", self.valid.bytes()),
-        ]
+        ];
+        // Copies in settled blocks are counted beside all copies.
+        memory.extend(self.area.as_ref().map(|area| ("checkpoint_bytes", slots * COPIES_BYTES + area.bytes())));
+        memory
     }
 
     fn design(&self, media: &Media) -> Vec<(String, f64)> {
@@ -545,6 +583,17 @@ impl Ftl for Ssc {
         .into_iter()
         .map(|(name, count)| (name.to_string(), count as f64))
         .collect();
+        if let Some(wear) = self.checkpoint_wear(media) {
+            let of_area = [
+                ("checkpoints", counters.checkpoints),
+                ("checkpoint_map_pages", counters.checkpoint_map_pages),
+                ("checkpoint_state_pages", counters.checkpoint_state_pages),
+                ("checkpoint_record_pages", counters.checkpoint_record_pages),
+                ("checkpoint_erases", counters.checkpoint_erases),
+                ("checkpoint_erases_max", u64::from(wear)),
+            ];
+            metrics.extend(of_area.map(|(name, count)| (name.to_string(), count as f64)));
+        }
         metrics.push(("map_probes_mean".to_string(), if looks == 0 { 0.0 } else { slots as f64 / looks as f64 }));
         metrics.extend(media.list_metrics());
         metrics
@@ -568,6 +617,10 @@ impl Ftl for Ssc {
         units.load_from(from)?;
         facts.load_from(from)?;
         self.accept(media, &units, &facts)
+    }
+
+    fn checkpoints(&mut self) -> Option<&mut dyn Checkpoints> {
+        if self.area.is_some() { Some(self) } else { None }
     }
 
     fn commands(&mut self) -> Option<&mut dyn Commands> {

@@ -102,10 +102,11 @@ impl Ssc {
     }
 
     /// Nothing of a victim is current any more. All copies stay counted until the erase.
-    fn is_emptied(&mut self, media: &Media, victim: BlockId) {
+    fn is_emptied(&mut self, media: &mut Media, victim: BlockId) {
         assert_eq!(media.pool.valid(victim.0), 0, "victim {victim} is emptied, and holds what is to be kept");
         let erases = media.flash.blocks.get(victim).erases;
         let owners = self.owners_in(media, victim);
+        self.erase_is_near(media, victim.0, &owners);
         self.emptied.insert(victim.0, (erases, owners));
     }
 

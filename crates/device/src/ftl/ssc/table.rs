@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use ssdlab_base::saved;
+use ssdlab_base::{Divider, saved};
 use ssdlab_flash::{Lpn, UnitId};
 
 use crate::seeded::{Bug, seeded};
@@ -59,6 +59,18 @@ pub(super) struct Table {
     regions: Vec<u32>,
     /// The region of an address is the address shifted by this.
     region_shift: u32,
+    /// What checkpoints have to know of slots; nothing where there are none.
+    watched: Option<Watched>,
+}
+
+/// What checkpoints have to know of slots.
+struct Watched {
+    /// By slot: copies in blocks that the newest checkpoint calls settled.
+    settled: Vec<u32>,
+    /// By page of the map: a slot has changed since it was written.
+    changed: Vec<bool>,
+    slots_per_page: usize,
+    by_slots_per_page: Divider,
 }
 
 /// A region has at least this many addresses: 64.
@@ -89,7 +101,142 @@ impl Table {
         let shift = (LEAST_REGION..u32::BITS).find(|shift| regions(*shift) <= Table::most_regions(units));
         let region_shift = shift.unwrap_or(u32::BITS - 1);
         let regions = vec![0; regions(region_shift) as usize];
-        Table { slots: vec![EMPTY; Table::slots_for(units) as usize], used: 0, regions, region_shift }
+        let slots = vec![EMPTY; Table::slots_for(units) as usize];
+        Table { slots, used: 0, regions, region_shift, watched: None }
+    }
+
+    /// Slots are written to checkpoints, so many to a page.
+    pub(super) fn watch(&mut self, slots_per_page: usize) {
+        let pages = self.slots.len().div_ceil(slots_per_page);
+        let by_slots_per_page = Divider::new(slots_per_page as u32);
+        let settled = vec![0; self.slots.len()];
+        self.watched = Some(Watched { settled, changed: vec![true; pages], slots_per_page, by_slots_per_page });
+    }
+
+    /// Bytes that [`Table::watch`] takes at most.
+    pub(super) const fn watched_bytes(units: u64) -> u64 {
+        Table::slots_for(units) * (size_of::<u32>() as u64 + 1)
+    }
+
+    #[inline]
+    fn changes(&mut self, at: usize) {
+        if let Some(watched) = &mut self.watched {
+            watched.changed[watched.by_slots_per_page.div(at as u32) as usize] = true;
+        }
+    }
+
+    /// What is remembered of an address that has a slot has changed.
+    pub(super) fn note_changed(&mut self, lpn: Lpn) {
+        let (at, _) = self.probe(lpn);
+        self.changes(at);
+    }
+
+    /// Pages of the map in a checkpoint.
+    pub(super) fn pages(&self) -> usize {
+        self.changed().len()
+    }
+
+    /// By page of the map, whether a slot has changed since it was written.
+    pub(super) fn changed(&self) -> &[bool] {
+        self.watched.as_ref().map_or(&[], |watched| &watched.changed)
+    }
+
+    /// Pages of the map are written as they are now.
+    pub(super) fn set_written(&mut self) {
+        if let Some(watched) = &mut self.watched {
+            watched.changed.fill(false);
+        }
+    }
+
+    /// The slots of a page of the map in their order, with their copies in settled blocks; nothing without checkpoints.
+    pub(super) fn page(&self, page: usize) -> impl Iterator<Item = (Slot, u32)> + use<'_> {
+        self.watched.iter().flat_map(move |watched| {
+            let per_page = watched.slots_per_page;
+            let slots = page * per_page..((page + 1) * per_page).min(self.slots.len());
+            slots.map(move |at| (self.slots[at], watched.settled[at]))
+        })
+    }
+
+    /// Copies of an address in settled blocks.
+    pub(super) fn settled_copies(&self, lpn: Lpn) -> u32 {
+        let (at, _) = self.probe(lpn);
+        self.watched.as_ref().filter(|_| self.slots[at].lpn == lpn).map_or(0, |watched| watched.settled[at])
+    }
+
+    /// A copy of an address that has a slot is in a settled block from now on.
+    pub(super) fn add_settled(&mut self, lpn: Lpn) {
+        let (at, _) = self.probe(lpn);
+        assert_eq!(self.slots[at].lpn, lpn, "a copy of block {lpn} is settled, and the table does not know the block");
+        self.changes(at);
+        if let Some(watched) = &mut self.watched {
+            watched.settled[at] += 1;
+        }
+    }
+
+    /// It is not any more.
+    pub(super) fn drop_settled(&mut self, lpn: Lpn) {
+        let (at, _) = self.probe(lpn);
+        assert_eq!(self.slots[at].lpn, lpn, "a copy of block {lpn} was settled, and the table does not know the block");
+        self.changes(at);
+        if let Some(watched) = &mut self.watched {
+            assert!(watched.settled[at] > 0, "a copy of block {lpn} was settled, and none is counted");
+            watched.settled[at] -= 1;
+        }
+    }
+
+    /// No copy is in a settled block.
+    pub(super) fn none_settled(&mut self) {
+        if let Some(watched) = &mut self.watched {
+            watched.settled.fill(0);
+            watched.changed.fill(true);
+        }
+    }
+
+    /// Takes the slots of a checkpoint in their order, each with as many copies as are in settled blocks. False if they are no table:
+    /// then it is empty.
+    pub(super) fn load(&mut self, slots: impl Iterator<Item = (Slot, u32)>) -> bool {
+        self.clear();
+        for (at, (slot, settled)) in slots.enumerate().take(self.slots.len()) {
+            self.slots[at] = slot;
+            if let Some(watched) = &mut self.watched {
+                watched.settled[at] = settled;
+            }
+        }
+        let is_table = self.recount();
+        if is_table {
+            self.set_written();
+        } else {
+            self.clear();
+        }
+        is_table
+    }
+
+    /// A copy in a settled block is not there any more. False if the address had none.
+    pub(super) fn take_settled(&mut self, lpn: Lpn) -> bool {
+        if self.settled_copies(lpn) == 0 {
+            return false;
+        }
+        self.drop_settled(lpn);
+        self.slot_mut(lpn).copies -= 1;
+        true
+    }
+
+    /// Blocks are where they are if their unit is kept, and else absent as far as is known; addresses that flash has no copy of have no
+    /// slot.
+    pub(super) fn keep_where(&mut self, is_kept: impl Fn(UnitId) -> bool) {
+        for at in 0..self.slots.len() {
+            let slot = &mut self.slots[at];
+            if slot.unit != UnitId::NONE && !is_kept(slot.unit) {
+                (slot.unit, slot.clean) = (UnitId::NONE, false);
+                // What is on flash names a unit that may be another block's in the next checkpoint.
+                self.changes(at);
+            }
+        }
+        let gone: Vec<Lpn> = self.all().filter(|slot| slot.copies == 0).map(|slot| slot.lpn).collect();
+        for lpn in gone {
+            let (at, _) = self.probe(lpn);
+            self.remove(at);
+        }
     }
 
     fn region(&mut self, lpn: Lpn) -> &mut u32 {
@@ -126,6 +273,7 @@ impl Table {
         self.slots.fill(EMPTY);
         self.regions.fill(0);
         self.used = 0;
+        self.none_settled();
     }
 
     /// Slots of the table.
@@ -176,6 +324,9 @@ impl Table {
     /// The slot of an address, which gets one.
     fn slot_mut(&mut self, lpn: Lpn) -> &mut Slot {
         let (at, _) = self.probe(lpn);
+        if !seeded(Bug::ChangedPageForgotten) {
+            self.changes(at);
+        }
         if self.slots[at].lpn == Lpn::NONE {
             self.used += 1;
             assert!((self.used as usize) < self.slots.len(), "{} addresses take all slots of the table", self.used);
@@ -192,6 +343,13 @@ impl Table {
         let old = Present { unit: slot.unit, clean: slot.clean };
         (slot.unit, slot.clean) = (unit, clean);
         Some(old).filter(|old| old.unit != UnitId::NONE)
+    }
+
+    /// A block is clean as far as its copy says, and that says that it is not.
+    pub(super) fn set_dirty(&mut self, lpn: Lpn) {
+        let slot = self.slot_mut(lpn);
+        assert!(slot.clean, "block {lpn} becomes dirty again, and is");
+        slot.clean = false;
     }
 
     /// A block that is there becomes clean.
@@ -226,6 +384,9 @@ impl Table {
         if slot.copies > 0 {
             return false;
         }
+        let settled = self.settled_copies(lpn);
+        let slot = &self.slots[at];
+        assert_eq!(settled, 0, "the last copy of block {lpn} was erased, and {settled} are in settled blocks");
         assert_eq!(slot.unit, UnitId::NONE, "block {lpn} is at {}, and its last copy was erased", slot.unit);
         self.remove(at);
         true
@@ -247,10 +408,18 @@ impl Table {
             let slots = self.slots.len();
             if distance(self.home(slot.lpn), next, slots) >= distance(hole, next, slots) {
                 self.slots[hole] = slot;
+                if let Some(watched) = &mut self.watched {
+                    watched.settled[hole] = watched.settled[next];
+                }
+                self.changes(hole);
                 hole = next;
             }
         }
         self.slots[hole] = EMPTY;
+        if let Some(watched) = &mut self.watched {
+            watched.settled[hole] = 0;
+        }
+        self.changes(hole);
         assert!(self.used > 0, "a slot is emptied, and none was in use");
         self.used -= 1;
     }

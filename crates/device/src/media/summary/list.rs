@@ -121,7 +121,7 @@ impl List {
 
 /// A hash of words, folded to 32 bits. Each step is a bijection of what was hashed before, so that no single word that changes is missed
 /// before the fold.
-fn checksum(words: &[u64]) -> u32 {
+pub(crate) fn checksum(words: &[u64]) -> u32 {
     let step = |hash: u64, word: &u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let hash = words.iter().fold(0xcbf2_9ce4_8422_2325, step);
     (hash ^ hash >> 32) as u32

@@ -30,8 +30,8 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::FxHashSet;
 use ssdlab_flash::{BlockId, Cause, Class, Lpn, NONE, OpKind, Ppn, Submit, UnitId};
 
-pub(crate) use self::list::List;
 use self::list::ListedPage;
+pub(crate) use self::list::{List, checksum};
 use super::frontier::CLOSED;
 use super::{Frontier, Media, Place, Programming};
 use crate::seeded::{Bug, seeded};
@@ -152,6 +152,14 @@ impl Summary {
             ended: Vec::new(),
             counters: ListCounters::default(),
         }
+    }
+}
+
+impl Summary {
+    /// Whether the newest list of a block is on flash and in a page, and names all pages before that.
+    pub(super) fn is_listed(&self, block: BlockId, page: u32) -> bool {
+        let Listed { pages, list } = self.listed[block.index()];
+        (pages, list) == (page, page) && !self.unlisted.contains_key(&block)
     }
 }
 

@@ -24,16 +24,37 @@ struct Seen {
 impl Media {
     /// Finds the newest list of every block. What OOB areas seem to hold from then on is a copy of what these lists say.
     pub(crate) fn read_lists(&mut self, reads: &mut RecoveryReads) {
-        let blocks: Vec<(BlockId, Seen)> = (0..self.flash.geometry().blocks())
-            .map(BlockId)
-            .filter(|block| !self.flash.blocks.get(*block).bad)
-            .map(|block| (block, self.look_at(block, reads)))
-            .collect();
+        self.read_lists_but(reads, |_| false, 0);
+    }
+
+    /// Does so, but reads none of blocks that are settled: their lists are in their last pages. Programs from before number `since` are
+    /// known, too.
+    pub(crate) fn read_lists_but(
+        &mut self,
+        reads: &mut RecoveryReads,
+        is_settled: impl Fn(BlockId) -> bool,
+        since: u64,
+    ) {
+        let mut see = |block: BlockId| {
+            if self.pool.is_kept_apart(block.0) {
+                return Seen { written: self.flash.blocks.get(block).programmed, list: None };
+            }
+            if !is_settled(block) {
+                return self.look_at(block, reads);
+            }
+            let written = self.pages_per_block();
+            let list = self.list_in(block, written - 1);
+            assert!(list.is_some(), "block {block} is settled, and its last page has no list");
+            Seen { written, list }
+        };
+        let all = (0..self.flash.geometry().blocks()).map(BlockId);
+        let good = all.filter(|block| !self.flash.blocks.get(*block).bad);
+        let blocks: Vec<(BlockId, Seen)> = good.map(|block| (block, see(block))).collect();
         if !seeded(Bug::UnlistedPagesTaken) {
             self.flash.clear_oob();
         }
         let numbers = blocks.iter().filter_map(|(_, seen)| seen.list.as_ref()?.pages.last());
-        let newest = numbers.map(|page| page.sequence).max().unwrap_or(0);
+        let newest = numbers.map(|page| page.sequence).max().unwrap_or(0).max(since);
         assert!(newest < 1 << 62, "a page has number {newest}");
         let next = newest + if seeded(Bug::SequenceReused) { 1 } else { UNLISTED };
         self.set_sequence(next);
