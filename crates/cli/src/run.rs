@@ -10,7 +10,6 @@ use ssdlab::variants::{Variant, duts, overrides, vary};
 use ssdlab_base::Nanos;
 use ssdlab_flash::DieId;
 use ssdlab_flash::Geometry;
-use ssdlab_host::Host;
 use ssdlab_lab::output::Staging;
 use ssdlab_lab::perfetto::TraceWindow;
 use ssdlab_lab::precondition::workload_of;

@@ -19,7 +19,7 @@ use crate::DriveConfig;
 use crate::buffer::HeldUnits;
 
 /// First and last bytes; the number changes with the layout.
-const MAGIC: &[u8; 16] = b"ssdlab point 3\n\0";
+const MAGIC: &[u8; 16] = b"ssdlab point 4\n\0";
 
 /// What the controller has only in RAM.
 #[derive(Debug)]
