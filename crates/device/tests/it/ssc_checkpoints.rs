@@ -293,7 +293,7 @@ fn an_area_that_does_not_fit_is_refused_with_its_blocks() {
         let description = |sets: &[&str]| {
             let text = "[flash]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 16\n\
                  pages_per_block = 8\npage_size = \"512\"\ntiming = \"none\"\n[ftl]\ndesign = \"ssc\"\nmapping_unit = 512\n\
-                 [gc]\nfree_blocks = 3\n[capacity]\nuser = 1k\n";
+                 [gc]\nfree_blocks = 3\n[capacity]\nuser = \"1k\"\n";
             let mut description = Description::parse(text, "tiny").expect("a description");
             sets.iter().for_each(|set| description.set(set).expect("a key"));
             description
@@ -303,11 +303,11 @@ fn an_area_that_does_not_fit_is_refused_with_its_blocks() {
             Err(why) => why.to_string(),
         }
     };
-    let refused = why(&["ftl.map_checkpoint=full"]);
+    let refused = why(&["gc.free_blocks=12", "ftl.map_checkpoint=full"]);
     for part in ["ftl.map_checkpoint", "found \"full\"", "of the 16 blocks of each plane"] {
         assert!(refused.contains(part), "{refused}");
     }
-    let refused = why(&["flash.blocks_per_plane=40", "ftl.map_checkpoint=full", "capacity.user=100k"]);
+    let refused = why(&["flash.blocks_per_plane=40", "ftl.map_checkpoint=full", "capacity.user=130k"]);
     for part in ["too little over-provisioning", "blocks of each plane hold checkpoints of a map of"] {
         assert!(refused.contains(part), "{refused}");
     }

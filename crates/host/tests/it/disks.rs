@@ -131,7 +131,10 @@ fn what_cannot_be_is_refused_with_its_place() {
         ("{ disk = \"small\", size = 100 }", "below[0].size: found 100, expected"),
         ("{ disk = \"small\", drive = \"x\" }", "below[0].drive: found \"x\", expected either drive or disk, not both"),
         ("{ size = \"1k\" }", "below[0].size: found \"1k\", expected nothing: only a disk has it"),
-        ("{ disk = \"small\", set = [\"disk.rpm=1\"] }", "below[0].set: found a list of 1, expected a valid disk ("),
+        (
+            "{ disk = \"small\", set = [\"disk.rpm=1\"] }",
+            "below[0].set[0]: found \"disk.rpm=1\", expected a valid disk (",
+        ),
     ] {
         let found = refused(below);
         assert!(found.contains(expected), "{below}: {found}");
