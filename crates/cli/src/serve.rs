@@ -42,7 +42,7 @@ pub(crate) struct Served {
     /// The drive: a description FILE, or the NAME of a shipped one (see `ssdlab devices`)
     ///
     /// A host description that names all its drives and disks needs none.
-    #[arg(long, short, value_name = "FILE|NAME", required_unless_present = "host")]
+    #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) device: Option<String>,
 
     /// Override a key of the drive's description, e.g. gc.victim=fifo
@@ -181,6 +181,11 @@ impl Live {
         };
         let mut description = match &args.device {
             Some(device) => shipped::open(device)?,
+            None if args.host.is_none() => {
+                return Err(Failure::input(
+                    "--device: found none, expected the drive's description (or --host with all drives)",
+                ));
+            }
             None => shipped::stand_in(&host, &named, &args.set)?.into(),
         };
         for assignment in &args.set {
