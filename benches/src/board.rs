@@ -8,17 +8,8 @@ use crate::{Figure, age, drive, measure_operations, random};
 /// Requests that are measured.
 const OVERWRITES: u64 = 400_000;
 
-/// The whole board with units of 4 KB, a design and other settings.
-pub(crate) fn board_with(design: &str, sets: &[&str]) -> DriveConfig {
-    resolved(Some(design), sets)
-}
-
-/// The board with units of 4 KB: whole with a design, or its chips under design `page` with what is by default.
-fn board(design: Option<&str>) -> DriveConfig {
-    resolved(design, &[])
-}
-
-fn resolved(design: Option<&str>, more: &[&str]) -> DriveConfig {
+/// The board with units of 4 KB and more settings: whole with a design, or its chips under design `page` with what is by default.
+pub(crate) fn board(design: Option<&str>, more: &[&str]) -> DriveConfig {
     let path = format!("{}/../devices/jasmine-8g.toml", env!("CARGO_MANIFEST_DIR"));
     let mut text = std::fs::read_to_string(&path).expect("a shipped description");
     let design = design.map(|design| format!("ftl.design={design}"));
@@ -44,7 +35,7 @@ pub(crate) fn board_figures() -> Vec<Figure> {
         ("board: operations, whole", Some("page")),
         ("board: operations of a cache of dirty data", Some("ssc")),
     ] {
-        let mut drive = drive(&board(design));
+        let mut drive = drive(&board(design, &[]));
         age(&mut drive);
         let pages = drive.user_sectors() / 8;
         let mut overwrites = rng(12, "board");

@@ -14,7 +14,7 @@ use ssdlab_torture::cache::CacheScope;
 use ssdlab_torture::stacks::{Stack, StackScope};
 use ssdlab_torture::{Campaign, Draw};
 
-use crate::board::board_with;
+use crate::board::board;
 use crate::layers::nanoseconds;
 use crate::{Figure, config, cpu_seconds, drive, fill, random, resident_bytes};
 
@@ -67,7 +67,7 @@ fn caches(disk: &str) -> [DriveConfig; 2] {
     let addresses = format!("ftl.addresses={disk}");
     let sets = [addresses.as_str(), "ftl.allocation=dynamic"];
     let plain = [&["ftl.design=ssc", "flash.blocks_per_plane=128", "ftl.mapping_unit=4k"], &sets[..]].concat();
-    [board_with("ssc", &sets), config("bench-32g", &plain)]
+    [board(Some("ssc"), &sets), config("bench-32g", &plain)]
 }
 
 fn submit(device: &mut dyn Device, request: Request) {
@@ -145,7 +145,7 @@ pub(crate) fn disk_figure() -> Figure {
 
 /// Prints what a stack takes, in a process of its own: bytes of the stack, and of that those of the disk and the layers.
 pub(crate) fn print_memory(disk: &str) {
-    let config = board_with("ssc", &[&format!("ftl.addresses={disk}"), "ftl.allocation=dynamic"]);
+    let config = board(Some("ssc"), &[&format!("ftl.addresses={disk}"), "ftl.allocation=dynamic"]);
     let units = config.user_bytes / 4096;
     let before = resident_bytes();
     let mut stack = stack(&config, disk);

@@ -182,9 +182,7 @@ impl Live {
         let mut description = match &args.device {
             Some(device) => shipped::open(device)?,
             None if args.host.is_none() => {
-                return Err(Failure::input(
-                    "--device: found none, expected the drive's description (or --host with all drives)",
-                ));
+                return Err(shipped::no_device("the drive, or a --host that names all its drives and disks"));
             }
             None => shipped::stand_in(&host, &named, &args.set)?.into(),
         };

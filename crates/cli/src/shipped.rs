@@ -47,15 +47,19 @@ pub(crate) fn host_and_drives(path: &Path) -> Result<(Host, Vec<String>), Failur
     load_host_and_drives(path).map_err(Failure::input)
 }
 
+/// Refuses a command without the `--device` that it needs.
+pub(crate) fn no_device(expected: &str) -> Failure {
+    Failure::input(format!("--device: missing, expected {expected}"))
+}
+
 /// What stands for `--device` above a host that names all its drives and disks itself; `drives` are the names of those drives, and
 /// `set` is what `--set` says.
 pub(crate) fn stand_in(host: &Host, drives: &[String], set: &[String]) -> Result<ssdlab::Device, Failure> {
-    let missing = |why: &str| Failure::input(format!("--device: missing, expected {why}"));
     let Some(name) = host.named_after() else {
-        return Err(missing("the drive that layers of --host stand on"));
+        return Err(no_device("the drive that layers of --host stand on"));
     };
     if let Some(assignment) = set.first() {
-        return Err(missing(&format!("the drive that --set {assignment} changes")));
+        return Err(no_device(&format!("the drive that --set {assignment} changes")));
     }
     // Results count its pages. A stack of disks has none.
     let mut device = match drives.first() {

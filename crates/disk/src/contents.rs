@@ -9,7 +9,7 @@ use ssdlab_base::{Saved, damaged, load};
 /// Sectors of a chunk, one for each bit of its mask.
 const CHUNK: u64 = 64;
 
-/// What a chunk takes in the map, of which at least a half of each node is in use.
+/// What a chunk takes in the map, whose nodes are at least half full.
 const NODE_BYTES: u64 = 2 * size_of::<(u64, Chunk)>() as u64;
 
 #[derive(Default)]
@@ -59,8 +59,8 @@ impl Contents {
         Some(chunk * CHUNK + u64::from(found.mask.ilog2()))
     }
 
-    /// Bytes of memory at most that contents take of which so many bytes are kept for each sector, where writes of 4 KB or more have
-    /// covered `written` of `sectors` sectors.
+    /// Bytes of memory at most that contents take, with `per_sector` bytes kept of a sector, where writes of 4 KB or more have covered
+    /// `written` of `sectors` sectors.
     pub(crate) fn most_bytes(per_sector: u64, sectors: u64, written: u64) -> u64 {
         const LEAST: u64 = 8;
         let chunks = sectors.min(written).div_ceil(LEAST).min(sectors.div_ceil(CHUNK));

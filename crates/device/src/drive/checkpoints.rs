@@ -1,6 +1,6 @@
 //! Checkpoints of the map of a design that writes them: when they begin, and what ended of them.
 
-use ssdlab_flash::{BlockId, Done};
+use ssdlab_flash::Done;
 
 use super::Drive;
 use crate::media::Place;
@@ -28,15 +28,11 @@ impl Drive {
     #[cold]
     pub(super) fn checkpoint_block_erased(&mut self, done: &Done) {
         if done.failed {
-            self.bad_checkpoint_block(done.block);
+            self.media.flash.retire(done.block);
+            self.gc.grown_bad += 1;
         }
         let checkpoints = self.ftl.checkpoints().expect("a block of checkpoints is its design's");
         checkpoints.erased(&mut self.media, done.block);
         self.metadata_ended();
-    }
-
-    fn bad_checkpoint_block(&mut self, block: BlockId) {
-        self.media.flash.retire(block);
-        self.gc.grown_bad += 1;
     }
 }

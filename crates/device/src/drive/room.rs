@@ -105,7 +105,7 @@ impl Drive {
         }
     }
 
-    /// Units in the write buffer that are expendable, of which flash has older data that is kept.
+    /// Expendable units in the write buffer whose older data on flash is kept.
     fn superseded(&self) -> Vec<Slot> {
         let Some(limit) = self.ftl.limited_room().filter(|limit| !limit.keeps_expendable()) else { return Vec::new() };
         let buffered = self.stage.buffer.iter().flat_map(|buffer| buffer.expendable());

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod cache_misses;
+mod cache_set;
 mod cached_map;
 mod cached_map_entries;
 mod cached_map_model;

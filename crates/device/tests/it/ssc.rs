@@ -1,14 +1,14 @@
 //! The solid-state cache: its commands, what clean and dirty data cost, and what is refused.
 
-use std::collections::BTreeMap;
-
 use rand::RngExt;
 use ssdlab_base::command_sets::cache::{
     BlockBits, CACHE, CLEAN, EVICT, EXISTS, NO_ROOM, PART_OF_A_BLOCK, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY,
 };
-use ssdlab_base::{Answer, Nanos, Op, Opcode, Request, rng};
+use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Payload, Status};
 use ssdlab_flash::{Cause, Contents, OpKind};
+
+use crate::cache_set::{metrics, of_set};
 
 const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
 
@@ -34,24 +34,8 @@ fn cache(blocks: u32, user_pages: u64, sets: &[&str]) -> DriveConfig {
     described(blocks, user_pages, sets).resolve().expect("a drive")
 }
 
-/// Runs a command on blocks of 4 KB.
-fn of_set(drive: &mut Drive, opcode: Opcode, first: u64, blocks: u64) -> (Status, Answer) {
-    let spec = CACHE.command(opcode).expect("of the set");
-    let request = Request::of_set(spec, first * 8, blocks * 8);
-    drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
-    let status = drive.completions().pop().expect("without time it ends at once").status;
-    (status, drive.answers().pop().unwrap_or_default())
-}
-
 fn write_clean(drive: &mut Drive, block: u64) {
     assert_eq!(of_set(drive, WRITE_CLEAN, block, 1).0, Status::Success, "block {block}");
-}
-
-fn metrics(drive: &Drive) -> BTreeMap<String, f64> {
-    for check in drive.check() {
-        assert!(check.passed, "{}: {}", check.name, check.detail);
-    }
-    drive.design().into_iter().collect()
 }
 
 #[test]

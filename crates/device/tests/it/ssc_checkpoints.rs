@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use rand::RngExt;
-use ssdlab_base::command_sets::cache::{CACHE, EVICT, EXISTS, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY};
-use ssdlab_base::{Answer, Op, Opcode, Request, Rng, rng};
-use ssdlab_device::{Data, Description, Drive, DriveConfig, Options, Payload, Recovery, Status};
+use ssdlab_base::command_sets::cache::{EVICT, EXISTS, READ, STANDBY, WRITE_CLEAN, WRITE_DIRTY};
+use ssdlab_base::{Op, Opcode, Request, Rng, rng};
+use ssdlab_device::{Description, Drive, DriveConfig, Options, Recovery, Status};
 use ssdlab_flash::{Cause, Contents, Flash, OpKind, UnitId};
+
+use crate::cache_set::{metrics, of_set};
 
 const OPTIONS: Options = Options { seed: 1, contents: Contents::Nothing };
 
@@ -36,15 +38,6 @@ fn with(checkpoint: &str) -> DriveConfig {
     config(&[&format!("ftl.map_checkpoint={checkpoint}")])
 }
 
-/// Runs a command on blocks of 4 KB.
-fn of_set(drive: &mut Drive, opcode: Opcode, first: u64, blocks: u64) -> (Status, Answer) {
-    let spec = CACHE.command(opcode).expect("of the set");
-    let request = Request::of_set(spec, first * 8, blocks * 8);
-    drive.submit_command(&request, Payload { data: Data::Nothing, words: &[] });
-    let status = drive.completions().pop().expect("without time it ends at once").status;
-    (status, drive.answers().pop().unwrap_or_default())
-}
-
 fn done(drive: &mut Drive, opcode: Opcode, first: u64) {
     assert_eq!(of_set(drive, opcode, first, 1).0, Status::Success, "block {first}");
 }
@@ -52,13 +45,6 @@ fn done(drive: &mut Drive, opcode: Opcode, first: u64) {
 fn flush(drive: &mut Drive) {
     drive.submit(&Request::new(Op::Flush, 0, 0));
     assert_eq!(drive.completions().pop().expect("it ends").status, Status::Success);
-}
-
-fn metrics(drive: &Drive) -> BTreeMap<String, f64> {
-    for check in drive.check() {
-        assert!(check.passed, "{}: {}", check.name, check.detail);
-    }
-    drive.design().into_iter().collect()
 }
 
 /// What a block is: absent, clean or dirty.
@@ -82,7 +68,7 @@ fn recovered(config: &DriveConfig, flash: Flash) -> (Drive, Recovery) {
     Drive::recover(config, OPTIONS, flash).expect("a drive")
 }
 
-/// Slots of the map of 8 bytes, and 4 for copies, of which a page has as many as fit behind its header.
+/// Slots of the map in a page: 8 bytes each, and 4 for copies, behind the page's header.
 fn map_pages() -> u64 {
     let units = u64::from(2 * BLOCKS * PAGES);
     (units + units / 4 + 1).div_ceil((4096 - 64) / 12)

@@ -217,11 +217,7 @@ impl Input {
     /// The workload that warms up for it, as a command line has it.
     pub(super) fn spoken_warm_up(&self) -> Option<String> {
         let text = self.warm_up.as_ref()?;
-        let name = self.file.as_ref().and_then(|file| Some((file, Path::new(&self.text).file_name()?.to_str()?)));
-        Some(match name {
-            Some((file, _)) if *text == self.text => format!("TRACES/{file}"),
-            _ => text.clone(),
-        })
+        Some(if *text == self.text { self.spoken() } else { text.clone() })
     }
 
     /// Whether it can be run.

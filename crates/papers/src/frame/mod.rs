@@ -51,7 +51,7 @@ pub use published::{Published, PublishedError, Span};
 pub use result_reader::Measured;
 pub use runner::{Outcome, Outcomes, RunFailure, Settings, Watch, execute, largest};
 pub use table::{Column, Label, Reading, Row};
-pub(crate) use table::{names, own_runs, runs_of};
+pub(crate) use table::{joined, names, own_runs, runs_of};
 pub use text::render;
 pub use verdict::{Outside, Verdict};
 

@@ -28,6 +28,21 @@ pub(crate) const fn names<const N: usize, R: Copy>(
     names
 }
 
+/// Two lists of names, one behind the other.
+pub(crate) const fn joined<const A: usize, const B: usize, const N: usize>(
+    first: [&'static str; A],
+    second: [&'static str; B],
+) -> [&'static str; N] {
+    assert!(A + B == N, "the lists fill what they are joined to");
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = if index < A { first[index] } else { second[index - A] };
+        index += 1;
+    }
+    names
+}
+
 /// What a row is about: all of a [`Point`] but its column and value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {

@@ -3,7 +3,7 @@
 use super::common::IOPS;
 use crate::frame::{Column, Measured, Reading};
 
-/// The board of section 4.1, of which 8 GB are in use.
+/// The board of section 4.1, with 8 GB in use.
 pub(super) const BOARD_IN_USE: &str = "8 GB";
 
 /// A metric of the cache layer, wherever in the stack it is.
@@ -14,15 +14,13 @@ fn of_cache(run: &Measured, metric: &str) -> Option<f64> {
     run.number(&format!("host_layers.{index}.metrics.{metric}"))
 }
 
-fn hits(run: &Measured) -> Option<f64> {
-    let hits = of_cache(run, "read_hits")?;
-    let misses = of_cache(run, "read_misses")?;
-    (hits + misses > 0.0).then(|| 100.0 * hits / (hits + misses))
+/// What was counted below a cache; nothing where the disk is alone.
+fn below_cache(run: &Measured, path: &str) -> Option<f64> {
+    of_cache(run, "disk_reads").and(run.number(path))
 }
 
 fn erases(run: &Measured) -> Option<f64> {
-    of_cache(run, "disk_reads")?;
-    run.number("flash.erases.total")
+    below_cache(run, "flash.erases.total")
 }
 
 fn latency(run: &Measured) -> Option<f64> {
@@ -37,19 +35,17 @@ fn iops(run: &Measured) -> Option<f64> {
 pub(super) const ALONE: [Column<Reading>; 10] = [
     IOPS,
     ("mean latency", "ms", |run| latency(run).map(|ns| ns / 1e6)),
-    ("read hits", "%", |run| hits(run)),
+    ("read hits", "%", |run| of_cache(run, "read_hit_ratio").map(|share| 100.0 * share)),
     ("disk reads", "", |run| of_cache(run, "disk_reads")),
     ("disk writes", "", |run| of_cache(run, "disk_writes")),
-    ("flash pages programmed", "", |run| of_cache(run, "disk_reads").and(run.number("flash.programs.total"))),
-    ("of them copied", "", |run| of_cache(run, "disk_reads").and(run.number("flash.programs.by_cause.gc"))),
+    ("flash pages programmed", "", |run| below_cache(run, "flash.programs.total")),
+    ("of them copied", "", |run| below_cache(run, "flash.programs.by_cause.gc")),
     ("erases", "", |run| erases(run)),
-    ("nominal over-provisioning", "%", |run| of_cache(run, "disk_reads").and(percent(run, "nominal"))),
-    ("effective over-provisioning", "%", |run| of_cache(run, "disk_reads").and(percent(run, "effective"))),
+    ("nominal over-provisioning", "%", |run| below_cache(run, "over_provisioning.nominal").map(|share| 100.0 * share)),
+    ("effective over-provisioning", "%", |run| {
+        below_cache(run, "over_provisioning.effective").map(|share| 100.0 * share)
+    }),
 ];
-
-fn percent(run: &Measured, which: &str) -> Option<f64> {
-    run.number(&format!("over_provisioning.{which}")).map(|share| 100.0 * share)
-}
 
 /// Beside the disk alone.
 pub(super) const OVER_DISK: [Column<Reading>; 1] = [("IOPS relative to No-Cache", "x", |run| run.ratio(iops))];

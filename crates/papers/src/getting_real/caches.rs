@@ -1,10 +1,11 @@
 //! Ours beside Figure 7: what silent eviction costs in hits, what FlashCache gains by other settings, and where an SSC pays.
 
 use super::cache_columns::{ALONE, BOARD_IN_USE, OVER_SSD};
-use crate::frame::{Content, Drawn, Figure, Label, Outcomes, PaperContext, Preparation, Row};
+use super::common::bars_by_setting;
+use crate::frame::{Content, Drawn, Figure, Label, Outcomes, PaperContext, Preparation, Row, joined, names};
 
 /// Settings: what they are called, their variant, and what else is set.
-const SETTINGS: [(&str, &str, &[&str]); 7] = [
+const SETTINGS: [(&str, &str, &[&str]); 11] = [
     ("SSD", SSD, &[]),
     ("SSD with LRU", "SSD, LRU", &[]),
     ("SSD with trim", "SSD, trim", &[]),
@@ -12,12 +13,19 @@ const SETTINGS: [(&str, &str, &[&str]); 7] = [
     ("SSC", "SSC, write-back", &[]),
     ("SSC, victims with the fewest dirty blocks", "SSC, fewest dirty", &[]),
     ("SSC without silent eviction", "SSC, collection as usual", &[]),
+    ("SSC, checkpoints of the whole map", "SSC, write-back", &["ftl.map_checkpoint=full"]),
+    ("SSC, checkpoints of what changed", "SSC, write-back", &["ftl.map_checkpoint=changed"]),
+    ("SSC, misses by words", "SSC, misses by words", &[]),
+    ("SSC, misses by errors", "SSC, misses by errors", &[]),
 ];
 
 const SSD: &str = "SSD, write-back";
 
-/// Inputs that are looked at: one where reads and writes mix, one with flushes.
-const INPUTS: [&str; 2] = ["fileserver, 8 GB", "varmail, 4 GB"];
+/// Inputs that are looked at: one where reads and writes mix, one with few writes, one with flushes.
+const INPUTS: [&str; 3] = ["fileserver, 8 GB", "webserver, 12 GB", "varmail, 4 GB"];
+
+/// The columns.
+const SERIES: [&str; 13] = joined(names(&ALONE), names(&OVER_SSD));
 
 pub(super) static FIGURE: Figure = Figure {
     id: "caches",
@@ -26,21 +34,7 @@ pub(super) static FIGURE: Figure = Figure {
             tells the drive nothing, and refuses flushes, unless the row says otherwise. How the set's size, the share of writes and the recordings change the \
             comparison is in Figure 7.",
     differs: "",
-    series: &[
-        "IOPS",
-        "mean latency",
-        "read hits",
-        "disk reads",
-        "disk writes",
-        "flash pages programmed",
-        "of them copied",
-        "erases",
-        "nominal over-provisioning",
-        "effective over-provisioning",
-        "IOPS over SSD",
-        "erases below SSD",
-        "latency below SSD",
-    ],
+    series: &SERIES,
     content: Content::Runs { rows, panels },
 };
 
@@ -64,9 +58,5 @@ fn rows(context: &PaperContext) -> Vec<Row> {
 }
 
 fn panels(_context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
-    for (series, unit) in [("IOPS", ""), ("read hits", "%"), ("erases", "")] {
-        drawn.bars(series, ["", unit], |point| {
-            (point.series == series).then(|| (point.setting.clone(), point.workload.clone()))
-        });
-    }
+    bars_by_setting(drawn, &[("IOPS", ""), ("read hits", "%"), ("erases", "")]);
 }

@@ -1,7 +1,7 @@
 //! What several figures need: the board, and columns that are read from a run.
 
 use crate::frame::run_columns::busy_dies;
-use crate::frame::{Column, Measured, Reading};
+use crate::frame::{Column, Drawn, Measured, Reading};
 
 pub(super) use crate::frame::run_columns::{THROUGHPUT, WRITE_AMPLIFICATION};
 
@@ -59,3 +59,12 @@ pub(super) const HELD_UP: Column<Reading> = ("idle behind a busy bank", "%", |ru
     let banks = run.length("utilization.dies") as f64;
     Some(100.0 * run.number("flash.queue.held_up_ns")? / (banks * run.number("virtual_time_ns")?))
 });
+
+/// Bars of columns, which are named with their units: a colour for each setting, the workloads on x.
+pub(super) fn bars_by_setting(drawn: &mut Drawn, columns: &[(&'static str, &'static str)]) {
+    for &(series, unit) in columns {
+        drawn.bars(series, ["", unit], |point| {
+            (point.series == series).then(|| (point.setting.clone(), point.workload.clone()))
+        });
+    }
+}

@@ -1,7 +1,10 @@
 //! Figure 7: file servers' mixes on the disk alone, behind FlashCache, and behind the solid-state cache (section 4.2).
 
 use super::cache_columns::{ALONE, BOARD_IN_USE, OVER_DISK, OVER_SSD};
-use crate::frame::{Content, Drawn, Figure, Input, Label, Outcomes, PaperContext, Preparation, Row, Run};
+use super::common::bars_by_setting;
+use crate::frame::{
+    Content, Drawn, Figure, Input, Label, Outcomes, PaperContext, Preparation, Row, Run, joined, names,
+};
 
 /// The modes of both caches.
 const MODES: [&str; 2] = ["write-back", "write-through"];
@@ -11,6 +14,12 @@ const WORKLOADS: [&str; 3] = ["fileserver", "webserver", "varmail"];
 
 /// How many requests of a recording are in flight.
 const RECORDED: &str = "closed:32";
+
+/// Columns without those beside FlashCache.
+const WITH_DISK: [&str; 11] = joined(names(&ALONE), names(&OVER_DISK));
+
+/// All columns.
+const SERIES: [&str; 14] = joined(WITH_DISK, names(&OVER_SSD));
 
 pub(super) static FIGURE: Figure = Figure {
     id: "figure07",
@@ -23,22 +32,7 @@ pub(super) static FIGURE: Figure = Figure {
             were taken below a page cache, so none is above the caches; they are sent with 32 in flight, on a board with 2 GB in use and 25 % of \
             over-provisioning, and have another device's clock. Hits count blocks of 4 KB that reads found in the cache.",
     differs: DIFFERS,
-    series: &[
-        "IOPS",
-        "mean latency",
-        "read hits",
-        "disk reads",
-        "disk writes",
-        "flash pages programmed",
-        "of them copied",
-        "erases",
-        "nominal over-provisioning",
-        "effective over-provisioning",
-        "IOPS relative to No-Cache",
-        "IOPS over SSD",
-        "erases below SSD",
-        "latency below SSD",
-    ],
+    series: &SERIES,
     content: Content::Runs { rows, panels },
 };
 
@@ -98,9 +92,5 @@ fn rows(context: &PaperContext) -> Vec<Row> {
 }
 
 fn panels(_context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
-    for (series, unit) in [("IOPS relative to No-Cache", "x"), ("erases", ""), ("read hits", "%")] {
-        drawn.bars(series, ["", unit], |point| {
-            (point.series == series).then(|| (point.setting.clone(), point.workload.clone()))
-        });
-    }
+    bars_by_setting(drawn, &[("IOPS relative to No-Cache", "x"), ("erases", ""), ("read hits", "%")]);
 }

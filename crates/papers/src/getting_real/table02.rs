@@ -2,7 +2,7 @@
 
 use super::common::{
     BOARD, BUSY_BANKS, BUSY_CHANNELS, FILLED_UP, HEAD_WAITS, HELD_UP, IOPS, MISALIGNED, PARTIAL, SECTORS, THROUGHPUT,
-    WRITE_AMPLIFICATION,
+    WRITE_AMPLIFICATION, bars_by_setting,
 };
 use crate::frame::{Column, Content, Drawn, Figure, Label, Outcomes, PaperContext, Preparation, Reading, Row, names};
 
@@ -63,9 +63,5 @@ fn rows(context: &PaperContext) -> Vec<Row> {
 }
 
 fn panels(_context: &PaperContext, _outcomes: &Outcomes, drawn: &mut Drawn) {
-    for (series, unit, _) in [IOPS, THROUGHPUT, SECTORS] {
-        drawn.bars(series, ["", unit], |point| {
-            (point.series == series).then(|| (point.setting.clone(), point.workload.clone()))
-        });
-    }
+    bars_by_setting(drawn, &[IOPS, THROUGHPUT, SECTORS].map(|(series, unit, _)| (series, unit)));
 }

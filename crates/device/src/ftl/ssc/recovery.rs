@@ -209,7 +209,7 @@ impl Ssc {
         is_current
     }
 
-    /// What a checkpoint knew, and no note in the log says, is said again: that a block is absent of which there are copies. One that
+    /// What a checkpoint knew, and no note in the log says, is said again: that a block with copies is absent. One that
     /// was cleaned is dirty where that note is gone.
     fn decide_without_notes(&mut self, media: &Media, loaded: &Loaded) {
         let is_absent = |slot: &&Slot| slot.unit == UnitId::NONE;

@@ -1,7 +1,7 @@
 //! The format of a page of the checkpoint area.
 //!
 //! What is written there at a time is a *set* of pages: a checkpoint, or a record. Sets have numbers, and each names the one before it that
-//! was whole. A set of which a page is missing counts for nothing.
+//! was whole. A set that lacks a page counts for nothing.
 //!
 //! ```text
 //! word 0    magic, and the checksum of all other words
