@@ -27,8 +27,21 @@ use tempfile::TempDir;
 /// Servers are killed alone: mkfs.btrfs looks at every loop device of the machine, and fails on one whose file is dead.
 static KILLING: RwLock<()> = RwLock::new(());
 
+/// Waits until no test kills a server.
 fn nobody_is_killed() -> RwLockReadGuard<'static, ()> {
-    KILLING.read().unwrap_or_else(PoisonError::into_inner)
+    let guard = KILLING.read().unwrap_or_else(PoisonError::into_inner);
+    take_down_what_is_left();
+    guard
+}
+
+/// What servers of earlier runs have left would fail mkfs.btrfs here.
+fn take_down_what_is_left() {
+    for left in ssdlab_live::mount::left().expect("readable") {
+        if left.starts_with(std::env::temp_dir()) {
+            // A test beside this one may take it down first.
+            let _ = take_down(&left, PATIENCE);
+        }
+    }
 }
 
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -445,14 +458,28 @@ fn write_until_error(path: &Path) -> usize {
     unreachable!("the server is killed")
 }
 
+/// mkfs.btrfs fails beside a mounted loop device whose file is dead; the error says what to take down.
+fn assert_btrfs_names_what_is_left(left: &Path) {
+    if why_no_file_system("btrfs", checker(FileSystem::Btrfs)).is_some() {
+        return;
+    }
+    let (_directory, mountpoint) = mountpoint();
+    let target = Arc::new(Ram::new(FileSystem::Btrfs.bytes_min()));
+    let error = refused(options(&mountpoint, Some(FileSystem::Btrfs)), &target).to_string();
+    let expected = format!("`ssdlab mount --down {}`", left.display());
+    assert!(error.contains("mkfs.btrfs") && error.ends_with(&expected), "{error}");
+    assert_nothing_left(&mountpoint);
+}
+
 #[test]
 fn a_killed_server_gives_errors_and_leaves_nothing_that_cannot_be_taken_down() {
     if skipped(why_no_mount()) {
         return;
     }
     let _guard = KILLING.write().unwrap_or_else(PoisonError::into_inner);
+    take_down_what_is_left();
     let (_directory, mountpoint) = mountpoint();
-    for round in 0..3 {
+    for round in 0..4 {
         let mut server = Server::start(&mountpoint);
         let writers: Vec<_> = (0..3)
             .map(|writer| {
@@ -470,11 +497,22 @@ fn a_killed_server_gives_errors_and_leaves_nothing_that_cannot_be_taken_down() {
         }
         within("a flush's error", move || open.sync_all()).expect_err("the drive is gone");
         if round == 1 {
+            assert_btrfs_names_what_is_left(&mountpoint);
             let place = mountpoint.clone();
             let down = within("taking down", move || take_down(&place, PATIENCE)).expect("taken down");
             assert_eq!(down, Down::Left);
             assert_nothing_left(&mountpoint);
             continue;
+        }
+        if round == 3 {
+            // Its mountpoint was removed meanwhile.
+            must(&[&"umount", &"-i", &"-c", &"-l", &mountpoint]);
+            fs::remove_dir(&mountpoint).expect("removed");
+            let place = mountpoint.clone();
+            let down = within("taking down", move || take_down(&place, PATIENCE)).expect("taken down");
+            assert_eq!(down, Down::Left);
+            assert_nothing_left(&mountpoint);
+            break;
         }
         // The next mount takes down what is left, also while it is in use.
         let directory = (round == 2).then(|| File::open(&mountpoint).expect("open"));

@@ -24,10 +24,7 @@ pub enum Down {
 /// With [`MountError::Busy`] it is still mounted and served. What a killed server left is taken down even if it is in
 /// use: who uses it gets only errors.
 pub fn take_down(mountpoint: &Path, patience: Duration) -> Result<Down, MountError> {
-    let mountpoint = super::resolve(mountpoint)?;
-    let Some(seen) = Seen::look(&mountpoint)? else {
-        return Err(MountError::NotServed { mountpoint });
-    };
+    let (mountpoint, seen) = found(mountpoint)?;
     let is_left = seen.is_left()?;
     dismantle(&seen.record, is_left, patience)?;
     let pid = seen.record.pid;
@@ -35,6 +32,21 @@ pub fn take_down(mountpoint: &Path, patience: Duration) -> Result<Down, MountErr
         return Err(MountError::StillServing { mountpoint, pid });
     }
     Ok(if is_left { Down::Left } else { Down::Served(pid) })
+}
+
+/// The slot of a mountpoint, whose directory may have been removed since.
+fn found(mountpoint: &Path) -> Result<(PathBuf, Seen), MountError> {
+    match super::resolve(mountpoint) {
+        Ok(mountpoint) => match Seen::look(&mountpoint)? {
+            Some(seen) => Ok((mountpoint, seen)),
+            None => Err(MountError::NotServed { mountpoint }),
+        },
+        Err(error) => {
+            let Ok(named) = std::path::absolute(mountpoint) else { return Err(error) };
+            let seen = Seen::look(&named)?.ok_or(error)?;
+            Ok((named, seen))
+        }
+    }
 }
 
 /// Undoes every step of a mount that was done, by what the kernel says is there. By force: also what is in use.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::MountError;
+use super::{MountError, slot};
 use crate::tools::{BLKID, MOUNT, Tool};
 
 const MIB: u64 = 1 << 20;
@@ -73,8 +73,11 @@ impl FileSystem {
         }
         let mut arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).collect();
         arguments.push(device.as_os_str());
-        self.maker().must(&arguments, patience)?;
-        Ok(())
+        let made = self.maker().must(&arguments, patience);
+        made.map(|_| ()).map_err(|error| match slot::left() {
+            Ok(left) if self == FileSystem::Btrfs && !left.is_empty() => MountError::Left { error, left },
+            _ => error.into(),
+        })
     }
 }
 

@@ -184,9 +184,30 @@ pub enum MountError {
     /// The FUSE file failed.
     #[error(transparent)]
     Fuse(#[from] FuseError),
+    /// mkfs.btrfs looks at every mounted loop device of the machine, and fails on one whose file is dead.
+    #[error("{error}\nwhat dead servers have left mounted is in its way; take it down: {}", commands(left))]
+    Left {
+        /// What mkfs.btrfs said.
+        error: ToolError,
+        /// The mountpoints of dead servers.
+        left: Vec<PathBuf>,
+    },
     /// A program is missing or failed.
     #[error(transparent)]
     Tool(#[from] ToolError),
+}
+
+/// The commands that take mounts down.
+fn commands(mountpoints: &[PathBuf]) -> String {
+    let commands = mountpoints.iter().map(|mountpoint| format!("`ssdlab mount --down {}`", mountpoint.display()));
+    commands.collect::<Vec<_>>().join(", ")
+}
+
+/// The mountpoints that dead servers of the calling user have left mounted: [`take_down`] takes them down.
+///
+/// Fails where the state of mounts cannot be read ([`MountError::State`]).
+pub fn left() -> Result<Vec<PathBuf>, MountError> {
+    slot::left()
 }
 
 /// What was mounted.

@@ -201,6 +201,25 @@ fn read_record(directory: &Path) -> Result<Option<Record>, MountError> {
     Ok(Some(record))
 }
 
+/// The mountpoints that dead servers of the calling user have left mounted, by name.
+pub(super) fn left() -> Result<Vec<PathBuf>, MountError> {
+    let base = base();
+    let slots = match fs::read_dir(&base) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        result => result.map_err(broken(&base))?,
+    };
+    let mut mountpoints = Vec::new();
+    for slot in slots {
+        let directory = slot.map_err(broken(&base))?.path();
+        let Some(seen) = Seen::in_slot(directory)? else { continue };
+        if seen.is_left()? {
+            mountpoints.push(seen.record.mountpoint);
+        }
+    }
+    mountpoints.sort();
+    Ok(mountpoints)
+}
+
 /// Waits until a process has ended, with all its threads. Whether that came in time.
 fn ends_by(process: &OwnedFd, deadline: Instant) -> io::Result<bool> {
     loop {
@@ -225,7 +244,10 @@ pub(super) struct Seen {
 impl Seen {
     /// Looks at the slot of a mountpoint; none if nothing is served there and nothing was left.
     pub(super) fn look(mountpoint: &Path) -> Result<Option<Seen>, MountError> {
-        let directory = base().join(slot_name(mountpoint)?);
+        Seen::in_slot(base().join(slot_name(mountpoint)?))
+    }
+
+    fn in_slot(directory: PathBuf) -> Result<Option<Seen>, MountError> {
         let path = directory.join("lock");
         let lock = match File::options().write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -305,8 +327,10 @@ mod tests {
         // As when its process is killed: the lock goes, the record stays.
         drop(slot);
         assert!(seen.is_left().expect("lockable"));
+        assert!(!left().expect("readable").contains(&mountpoint), "the looker has it now");
         assert!(matches!(Slot::take(&mountpoint), Err(MountError::AlreadyServed { .. })), "the looker has it now");
         drop(seen);
+        assert!(left().expect("readable").contains(&mountpoint));
         let slot = Slot::take(&mountpoint).expect("left");
         assert_eq!(slot.record().expect("readable").expect("left").pid, 17);
         slot.remove().expect("removed");
