@@ -134,9 +134,8 @@ class Reader:
 
 def warm(bench, kind, mode):
     """A served cache of a disk that has been filled several times."""
-    # A region is as small beside this disk as it is by default beside one of 75 GB. A batch of copies marks the regions that it goes to: a
-    # kill within one costs their clean blocks.
-    keys = {"region": "1m", "clean_batch": "64k"} if kind == "cache" else {}
+    # A region is as small beside this disk as it is by default beside one of 75 GB.
+    keys = {"region": "1m"} if kind == "cache" else {}
     server = bench.serve("cache", image=f"{kind}-{mode}", options=[*bench.with_cache(kind, mode=mode, **keys), *CACHE])
     reader = Reader(server, kind, f"{bench.seed} {kind} {mode}")
     reader.some(WARMING)

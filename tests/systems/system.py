@@ -31,7 +31,7 @@ NOT_DRAWN_OF_TORTURE = {
     "--device": "every command has it", "--host": "drawn with the layers", "--set": "drawn with the drive",
     "--quiet": "every command has it: there is no terminal", "--save": "every command has it", "--jobs": "always 1",
     "--stacks": "draws drives of its own: make torture", "--drivers": "draws drives of its own: make torture",
-    "--command-sets": "draws drives of its own: make torture", "--exhaustive": "draws drives of its own: make torture",
+    "--command-set": "draws drives of its own: make torture", "--exhaustive": "draws drives of its own: make torture",
     "--design": "replaces the drive's: make torture", "--buffer": "replaces the drive's: make torture",
     "--replay": "runs what a finding saved",
     "--fs": "draws drives of its own: make torture", "--fs-set": "goes with --fs",

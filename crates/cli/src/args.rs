@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::builder::styling::{AnsiColor, Effects, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -519,13 +520,13 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "stacks", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) drivers: bool,
 
-    /// Draw commands, answers and events of the command set `tags` beside block I/O
-    #[arg(long, conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay"])]
-    pub(crate) command_sets: bool,
+    /// Draw drives of a command set, and commands, answers and events of it beside block I/O
+    #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(ssdlab_torture::SETS), conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay"])]
+    pub(crate) command_set: Option<String>,
 
     /// Torture a file system of this kind, such as `alfs`, on small drives
     #[arg(long, value_name = "KIND",
-        conflicts_with_all = ["host", "stacks", "drivers", "command_sets", "device", "set", "design", "buffer", "replay"])]
+        conflicts_with_all = ["host", "stacks", "drivers", "command_set", "device", "set", "design", "buffer", "replay"])]
     pub(crate) fs: Option<String>,
 
     /// Set a key of the file system in place of drawing it
@@ -548,7 +549,7 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) seeds: Option<u64>,
 
-    /// Commands of each seed
+    /// Commands of each seed; with --command-set of `tags` alone
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<u64>(1, 1_000_000))]
     pub(crate) ops: u64,
 

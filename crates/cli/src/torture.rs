@@ -16,10 +16,9 @@ use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::files::{FileScope, ShortSequences};
 use ssdlab_torture::stacks::{Stack, StackScope};
-use ssdlab_torture::tags::TagScope;
 use ssdlab_torture::{
     Campaign, Case, Draw, Exhaustive, Finding, NotAccepted, NotDrawn, Outcome, Scope, Subject, Totals, WithCase,
-    scale_down,
+    WithScope, scale_down,
 };
 
 use crate::args::Torture;
@@ -44,8 +43,8 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.replay {
         return replay(args, file);
     }
-    if args.command_sets {
-        return campaign(args, TagScope { commands: args.ops });
+    if let Some(set) = &args.command_set {
+        return ssdlab_torture::with_scope(set, args.ops, CampaignOf(args)).expect("clap knows the sets");
     }
     if layered(args) {
         return campaign(args, stack_scope(args)?);
@@ -149,6 +148,17 @@ fn campaign<D: Draw>(args: &Torture, scope: D) -> Result<ExitCode, Failure> {
     let seeds = args.seeds.unwrap_or(if until.is_some() { u64::MAX } else { SEEDS });
     let campaign = Campaign { scope, first: args.seed, seeds, until, jobs: jobs(args) };
     watched(args, until.is_none().then_some(seeds), |stop, watch| campaign.run(stop, watch))
+}
+
+/// The campaign of a scope.
+struct CampaignOf<'a>(&'a Torture);
+
+impl WithScope for CampaignOf<'_> {
+    type Result = Result<ExitCode, Failure>;
+
+    fn with<D: Draw>(self, scope: D) -> Self::Result {
+        campaign(self.0, scope)
+    }
 }
 
 /// Lets cases run, shows how far they are, and tells what came of them; `cases` of them, where that is known.
@@ -331,12 +341,13 @@ fn repeat(args: &Torture, seed: u64) -> String {
         if text.chars().all(plain) { text.to_string() } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
     let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
-    let flags = [("--command-sets", args.command_sets), ("--stacks", args.stacks), ("--drivers", args.drivers)];
+    let flags = [("--stacks", args.stacks), ("--drivers", args.drivers)];
     flags.iter().filter(|(_, given)| *given).for_each(|(flag, _)| command.push_str(&format!(" {flag}")));
     if let Some(file) = &args.host {
         command.push_str(&format!(" --host {}", quoted(&file.display().to_string())));
     }
     let device = args.device.iter().map(|device| ("--device", device));
+    let device = device.chain(args.command_set.iter().map(|set| ("--command-set", set)));
     let device = device.chain(args.fs.iter().map(|kind| ("--fs", kind)));
     let device = device.chain(args.fs_set.iter().map(|assignment| ("--fs-set", assignment)));
     let rest = [("--set", &args.set), ("--design", &args.design), ("--buffer", &args.buffer)];

@@ -118,6 +118,8 @@ pub enum LayerBug {
     CleanKeptAfterCrash,
     /// A cache manager calls a block clean that was changed since it was copied.
     CopyCleansNewer,
+    /// A cache manager copies dirty blocks to the disk that the cache does not have on flash.
+    CopyBeforeFlush,
     /// A cache manager keeps its table of dirty blocks when the cache has lost its power.
     DirtyTableKept,
     /// A cache manager does not flush the disk after writes of it.
@@ -134,7 +136,7 @@ pub enum LayerBug {
 
 impl LayerBug {
     /// All of them.
-    pub const ALL: [LayerBug; 62] = [
+    pub const ALL: [LayerBug; 63] = [
         LayerBug::BitAfterWrite,
         LayerBug::BitClearedUnflushed,
         LayerBug::RecordForgotten,
@@ -191,6 +193,7 @@ impl LayerBug {
         LayerBug::EvictBeforeDisk,
         LayerBug::CleanKeptAfterCrash,
         LayerBug::CopyCleansNewer,
+        LayerBug::CopyBeforeFlush,
         LayerBug::DirtyTableKept,
         LayerBug::DiskNotFlushed,
         LayerBug::DiskBeforeBit,
@@ -273,6 +276,9 @@ impl LayerBug {
             }
             LayerBug::CleanKeptAfterCrash => "`cache` drops no clean block after a crash",
             LayerBug::CopyCleansNewer => "`cache` calls a block clean that was changed since it was copied",
+            LayerBug::CopyBeforeFlush => {
+                "`cache` copies dirty blocks to the disk that the cache does not have on flash"
+            }
             LayerBug::DirtyTableKept => "`cache` keeps its table of dirty blocks when the cache has lost its power",
             LayerBug::DiskNotFlushed => "`cache` does not flush the disk after writes of it",
             LayerBug::DiskBeforeBit => "`cache` writes the disk before the bits of its regions are on flash",

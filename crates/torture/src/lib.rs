@@ -73,7 +73,7 @@ pub mod walk;
 pub use campaign::{Campaign, Draw, NotDrawn, Outcome, draw};
 pub use case::{Case, Finding, Refused, Subject, run, run_telling};
 pub use damaged_state::damaged_state;
-pub use script::{WithCase, with_case};
+pub use script::{SETS, WithCase, WithScope, with_case, with_scope};
 pub use shrink::{Shrunk, shrink, shrink_until};
 pub use single_drive::{Exhaustive, NotAccepted, Scope, simulator_bytes, without_bad_blocks};
 pub use totals::Totals;

@@ -8,15 +8,16 @@ use ssdlab_host::{Names, UnknownDrive};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheScope};
+use crate::campaign::Draw;
 use crate::case::{Case, Subject};
 use crate::files::Files;
-use crate::segments::Segments;
-use crate::shrd::Log;
+use crate::segments::{SegmentScope, Segments};
+use crate::shrd::{Log, LogScope};
 use crate::single_drive::SingleDrive;
 use crate::stacks::Stack;
 use crate::step::Step;
-use crate::tags::Tags;
+use crate::tags::{TagScope, Tags};
 
 /// The format's number in the text.
 const FORMAT: i64 = 1;
@@ -202,6 +203,34 @@ pub fn with_case<W: WithCase>(text: &str, file: &str, drives: &dyn Names, then: 
         let known = [Tags::SETS, Segments::SETS, Log::SETS, Cache::SETS].concat().join(", ");
         let found = set.unwrap_or_default();
         return Err(ScriptError(format!("{file}: torture.command_set: found \"{found}\", expected one of {known}")));
+    })
+}
+
+/// Names of command sets that have campaigns of their own.
+pub const SETS: [&str; 4] = ["cache", "segments", "shrd", "tags"];
+
+/// What is done with the scope of a command set's campaign, whatever its cases are of.
+pub trait WithScope {
+    /// What comes of it.
+    type Result;
+
+    /// Does it.
+    fn with<D: Draw>(self, scope: D) -> Self::Result;
+}
+
+/// Gives the campaign of a command set to `then`, with cases of so many commands where cases have no length of their own; `None` unless
+/// it is one of [`SETS`].
+pub fn with_scope<W: WithScope>(set: &str, commands: u64, then: W) -> Option<W::Result> {
+    Some(if Tags::SETS.contains(&set) {
+        then.with(TagScope { commands })
+    } else if Segments::SETS.contains(&set) {
+        then.with(SegmentScope)
+    } else if Log::SETS.contains(&set) {
+        then.with(LogScope)
+    } else if Cache::SETS.contains(&set) {
+        then.with(CacheScope)
+    } else {
+        return None;
     })
 }
 

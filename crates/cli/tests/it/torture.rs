@@ -76,11 +76,16 @@ fn designs_buffers_a_drive_of_ones_own_and_short_sequences_can_be_asked_for() {
 #[test]
 fn commands_of_a_set_are_drawn_and_replayed_from_a_file() {
     let bench = Bench::new();
-    let drawn = bench.succeeds(&["torture", "--command-sets", "--seeds", "40", "--ops", "60", "--json"]);
+    let drawn = bench.succeeds(&["torture", "--command-set", "tags", "--seeds", "40", "--ops", "60", "--json"]);
     let drawn: Value = serde_json::from_str(&drawn.stdout).expect("JSON");
     assert!(drawn["totals"]["seeds"].as_u64() > Some(20), "{drawn}");
     assert!(drawn["totals"]["commands"].as_u64() > Some(1000), "{drawn}");
     assert_eq!(drawn["failed"], Value::Null);
+    for set in ["cache", "segments", "shrd"] {
+        let drawn = bench.succeeds(&["torture", "--command-set", set, "--seeds", "20", "--json"]);
+        let drawn: Value = serde_json::from_str(&drawn.stdout).expect("JSON");
+        assert!(drawn["totals"]["seeds"].as_u64() == Some(20) && drawn["failed"].is_null(), "{set}: {drawn}");
+    }
     let of_set = "seed = 5\ncommand_set = \"tags\"\npayload = \"stamps\"\ndepth = 2";
     let steps = "\"tags:write-tagged 0+2 words=7\", \"acknowledge\", \"fail program\", \"cut\", \"drain\"";
     let (head, tail) = CASE.split_once("steps = [").expect("steps");
@@ -261,7 +266,7 @@ fn what_cannot_be_tortured_is_refused_with_what_was_expected() {
 #[test]
 fn an_interrupted_campaign_is_no_success() {
     let bench = Bench::new();
-    for kind in [&[][..], &["--stacks"], &["--command-sets"], &["--exhaustive", "4"]] {
+    for kind in [&[][..], &["--stacks"], &["--command-set", "tags"], &["--exhaustive", "4"]] {
         for signal in ["-INT", "-TERM"] {
             let arguments = [&["torture", "--json"], kind].concat();
             let endless = ["--seeds", "1000000000"];

@@ -1,5 +1,7 @@
 //! Commands of the drive's own set: checked against what the set says of them, and carried out by the design.
 
+use std::cell::Cell;
+
 use ssdlab_base::command_set::{AddressSpace, DataPhase, Role};
 use ssdlab_base::command_sets::cache::MISS_STAMP;
 use ssdlab_base::command_sets::segments::MOST_REPORTED;
@@ -27,6 +29,8 @@ pub(super) struct SetCommandState {
     answer: Answer,
     /// The design has carried out its part; what is left is block I/O on the range.
     carried_out: bool,
+    /// Units that it was through with when it had to wait, at most.
+    furthest: Cell<u32>,
     /// Nothing of its range was read, so that no data of it goes back.
     reads_nothing: bool,
     /// Units whose bits are set in the answer's words have a pattern in their data, and the words do not travel.
@@ -38,6 +42,11 @@ pub(super) struct SetCommandState {
 }
 
 impl SetCommandState {
+    /// Units that it is through with, of a command that waits.
+    pub(super) fn furthest(&self) -> u64 {
+        u64::from(self.furthest.get())
+    }
+
     /// Bytes that it brings over the link.
     #[cold]
     pub(super) fn bytes_in(&self, request: &Request) -> u64 {
@@ -166,6 +175,7 @@ impl Drive {
             words: payload.words.to_vec(),
             answer: Answer::default(),
             carried_out: false,
+            furthest: Cell::new(0),
             reads_nothing: false,
             absent_in_data: false,
             sectors: request.sectors,
@@ -243,7 +253,9 @@ impl Drive {
             let takes_room = request.op == Op::Write && self.keeps(request.opcode);
             let has_room = !takes_room || self.finds_room(command)?;
             let opcode = request.opcode;
-            let asked = SetCommand { opcode, request, words, buffered, expendable, read_only, has_room, waiter };
+            let furthest = &set_state.furthest;
+            let asked =
+                SetCommand { opcode, request, words, buffered, expendable, read_only, has_room, waiter, furthest };
             let outcome = match self.execute(asked) {
                 // A drive that became read-only has no more space later: what the command needs does not come.
                 Err(Stall::NoSpace) if self.failures.read_only => {
@@ -331,8 +343,10 @@ impl Drive {
             self.empty_buffer_for(&SetCommand { buffered: &buffered, expendable: &expendable, ..asked })?;
         }
         let (buffered, expendable) = self.buffered_of(asked.request);
+        // A program for it may have failed, and taken the last spare block.
+        let read_only = self.failures.read_only;
         loop {
-            let asked = SetCommand { buffered: &buffered, expendable: &expendable, ..asked };
+            let asked = SetCommand { buffered: &buffered, expendable: &expendable, read_only, ..asked };
             let commands = set_commands(&mut self.beside, &mut *self.ftl).expect("a design with a set has commands");
             match commands.execute(&mut self.media, asked) {
                 Ok(outcome) if outcome.saves_trims => return self.save_trims_for(outcome),

@@ -285,7 +285,11 @@ impl Drive {
     /// blocks of its own may have merged some for a write that needs more of them.
     pub(super) fn waits_for_space(&self) -> WaitsForSpace {
         let (stalled, rewrites) = (self.waiting.stalled.len(), self.failures.pending_rewrites.len());
-        let cursors = self.waiting.stalled.for_space().map(|command| u64::from(self.commands[command].cursor)).sum();
+        let come_to = |command: u32| {
+            let state = &self.commands[command];
+            u64::from(state.cursor) + state.set_state.as_ref().map_or(0, |set_state| set_state.furthest())
+        };
+        let cursors = self.waiting.stalled.for_space().map(come_to).sum();
         let pool = &self.media.pool;
         WaitsForSpace {
             stalled,

@@ -27,6 +27,8 @@ mod tagged;
 mod trims;
 mod whole_pages;
 
+use std::cell::Cell;
+
 use ssdlab_base::command_sets::zoned::ZoneShape;
 use ssdlab_base::{CommandSet, Opcode, Request};
 use ssdlab_flash::{Cause, DieId, Lpn, Ppn, UnitId};
@@ -157,6 +159,8 @@ pub(crate) struct SetCommand<'a> {
     pub(crate) has_room: bool,
     /// As whom it asks for map pages.
     pub(crate) waiter: Waiter,
+    /// How many units of its range it was through with when it had to wait, at most: a command that comes further is not stuck.
+    pub(crate) furthest: &'a Cell<u32>,
 }
 
 /// Why a command of the design's own set has to be executed again later.

@@ -1,6 +1,10 @@
-//! Copies of dirty blocks to the disk, in batches: copies in the disk's order, one flush of the disk, and then the blocks are clean.
+//! Copies of dirty blocks to the disk, in batches: a flush of the cache, copies in the disk's order, one flush of the disk, and then the
+//! blocks are clean.
 //!
 //! A copy lets reads of its blocks pass and no changes. Between copy and flush a block may change; it stays dirty then.
+//!
+//! Only what the cache has on flash is copied. After a crash such a block is dirty, or the same on the disk, so copies need no bits of
+//! their regions, and a crash within a batch costs no clean blocks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,15 +13,18 @@ use ssdlab_base::command_sets::cache::{CLEAN, READ};
 use ssdlab_base::{Op, Request, SECTOR_BYTES};
 use ssdlab_device::Status;
 
-use super::{CacheManager, DISK, Kind, Purpose, SSC, of_block, of_set};
+use super::{CacheManager, Covered, DISK, Kind, Purpose, SSC, of_block, of_set};
 use crate::layer::{Ended, Engine};
 use crate::seeded::{LayerBug, seeded};
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    /// The cache is to be flushed, where dirty blocks are not on flash.
+    CacheFlush,
     Copies,
-    Flush,
+    /// The disk is being flushed.
+    DiskFlush,
     Clean,
 }
 
@@ -50,20 +57,65 @@ impl CacheManager {
         }
         let Some(batch) = &mut self.batch else { return false };
         match step {
+            Step::CacheFlush if self.unflushed[SSC].any() && !seeded(LayerBug::CopyBeforeFlush) => {
+                self.flush_for_batch(SSC);
+            }
+            Step::CacheFlush => batch.step = Step::Copies,
             Step::Copies if !batch.copied.is_empty() => {
-                (batch.step, batch.in_flight) = (Step::Flush, 1);
+                batch.step = Step::DiskFlush;
                 if seeded(LayerBug::CleanBeforeFlush) {
-                    self.copies_flushed(Status::Success, self.batches, 0);
+                    self.clean_copied();
                     return true;
                 }
-                let purpose = Purpose::CopiesFlush(self.batches, self.io.newest());
-                self.counts.disk_flushes += 1;
-                self.io.array.send(DISK, Request::new(Op::Flush, 0, 0), &[], purpose);
+                self.flush_for_batch(DISK);
             }
             Step::Copies | Step::Clean => self.batch = None,
-            Step::Flush => unreachable!("a flush is in flight"),
+            Step::DiskFlush => unreachable!("a flush is in flight"),
         }
         true
+    }
+
+    fn flush_for_batch(&mut self, device: usize) {
+        if let Some(batch) = &mut self.batch {
+            batch.in_flight = 1;
+        }
+        let covered = self.covered(device);
+        self.io.array.send(device, Request::new(Op::Flush, 0, 0), &[], Purpose::BatchFlush(self.batches, covered));
+    }
+
+    /// The cache has chosen blocks on flash, or the disk has their copies on its medium.
+    pub(super) fn batch_flushed(&mut self, part: &Ended<Purpose>, batch: u64, covered: Covered) {
+        if batch != self.batches {
+            return;
+        }
+        let Some(batch) = &mut self.batch else { return };
+        batch.in_flight -= 1;
+        let is_good = part.status == Status::Success;
+        if is_good {
+            self.was_flushed(part.device, covered);
+        }
+        match (part.device, is_good) {
+            (SSC, true) => self.batch_copies(),
+            (SSC, false) => {
+                self.ssc_failed(part.status);
+                self.end_batch(part.status);
+            }
+            (_, true) => self.clean_copied(),
+            (_, false) => self.end_batch(part.status),
+        }
+    }
+
+    fn batch_copies(&mut self) {
+        if let Some(batch) = &mut self.batch {
+            batch.step = Step::Copies;
+        }
+    }
+
+    /// A flush has failed: no blocks become clean, and none are copied any more.
+    fn end_batch(&mut self, status: Status) {
+        self.uncopied.get_or_insert(status);
+        let Some(batch) = self.batch.take() else { return };
+        batch.runs.into_iter().chain(batch.copied).for_each(|blocks| self.table.not_copied(blocks));
     }
 
     fn begin_batch(&mut self) -> bool {
@@ -84,16 +136,23 @@ impl CacheManager {
         }
         self.batches += 1;
         self.counts.batches += 1;
-        self.batch = Some(Batch { step: Step::Copies, runs: runs.into(), copied: Vec::new(), in_flight: 0 });
+        self.batch = Some(Batch { step: Step::CacheFlush, runs: runs.into(), copied: Vec::new(), in_flight: 0 });
         true
     }
 
     fn send_next_copy(&mut self) -> bool {
         let Some(batch) = &mut self.batch else { return false };
-        let Some(run) = batch.runs.pop_front() else { return false };
-        batch.in_flight += 1;
-        self.begin_own(&run, Kind::Copy);
-        true
+        while let Some(run) = batch.runs.pop_front() {
+            // What has changed since it was chosen need not be on flash.
+            let Some(chosen) = self.table.next_chosen(run.clone()) else { continue };
+            if chosen.end < run.end {
+                batch.runs.push_front(chosen.end..run.end);
+            }
+            batch.in_flight += 1;
+            self.begin_own(&chosen, Kind::Copy);
+            return true;
+        }
+        false
     }
 
     /// A command of the layer's own on dirty blocks, which waits for changes of them.
@@ -112,7 +171,8 @@ impl CacheManager {
     /// A copy begins: no command changes its blocks now.
     pub(super) fn copy(&mut self, slot: u32) {
         let blocks = self.own_blocks(slot);
-        if blocks.clone().any(|block| !self.table.has(block)) {
+        // A later batch may have chosen the blocks of one that is void.
+        if self.io.command(slot).state.is_void || self.table.next_chosen(blocks.clone()) != Some(blocks.clone()) {
             return self.copy_done(slot, false);
         }
         let read = of_set(READ, &self.sectors_of(&blocks));
@@ -128,23 +188,13 @@ impl CacheManager {
 
     pub(super) fn copy_ended(&mut self, part: Ended<Purpose>, slot: u32) {
         let blocks = self.own_blocks(slot);
-        let sectors = self.sectors_of(&blocks);
         let is_read = part.device == SSC;
-        if !is_read {
-            self.end_on_disk(&sectors);
-        }
         if self.io.command(slot).state.is_void {
             return self.copy_done(slot, false);
         }
         match part.status {
             Status::Success if is_read => {
-                let cells = part.cells.unwrap_or_default();
-                if self.begin_on_disk(&sectors) {
-                    self.send_copy(slot, &cells);
-                } else {
-                    self.copies_for_bits.push((slot, cells));
-                }
-                return;
+                return self.send_copy(slot, &part.cells.unwrap_or_default());
             }
             Status::Success => {
                 self.table.copied(blocks.clone());
@@ -164,6 +214,7 @@ impl CacheManager {
             Status::UncorrectableRead if is_read => {
                 let batch = self.batch.as_mut().expect("a copy that is not void is of a batch");
                 batch.runs.extend(blocks.map(|block| block..block + 1));
+                return self.own_done(slot);
             }
             status if !is_read => {
                 self.uncopied.get_or_insert(status);
@@ -191,31 +242,23 @@ impl CacheManager {
     }
 
     /// The disk has flushed copies: blocks that were not changed meanwhile become clean.
-    pub(super) fn copies_flushed(&mut self, status: Status, batch: u64, number: u64) {
-        if batch != self.batches {
-            return;
-        }
+    fn clean_copied(&mut self) {
         let Some(batch) = &mut self.batch else { return };
-        assert_eq!((batch.step, batch.in_flight), (Step::Flush, 1), "one flush ends a batch");
-        batch.in_flight = 0;
+        assert_eq!((batch.step, batch.in_flight), (Step::DiskFlush, 0), "one flush ends a batch");
         batch.step = Step::Clean;
         let copied = std::mem::take(&mut batch.copied);
-        if status != Status::Success {
-            copied.into_iter().for_each(|blocks| self.table.not_copied(blocks));
-            self.uncopied.get_or_insert(status);
-            return;
-        }
-        self.was_flushed(DISK, number);
+        batch.in_flight = copied.len() as u32;
         for blocks in copied {
-            if let Some(batch) = &mut self.batch {
-                batch.in_flight += 1;
-            }
             self.begin_own(&blocks, Kind::Clean);
         }
     }
 
     /// Blocks that were not changed since they were copied become clean. No command changes them now.
     pub(super) fn clean(&mut self, slot: u32) {
+        // What is copied of the blocks of a batch that is void is of a later one, and not flushed.
+        if self.io.command(slot).state.is_void {
+            return self.own_done(slot);
+        }
         let blocks = self.own_blocks(slot);
         let (mut from, mut runs) = (blocks.start, Vec::new());
         while let Some(run) = self.table.next_copied(from..blocks.end) {
@@ -238,6 +281,7 @@ impl CacheManager {
         match part.status {
             Status::Success if !self.io.command(slot).state.is_void => {
                 self.counts.cleaned += blocks.len() as u64;
+                self.unflushed[SSC].changes += 1;
                 self.table.remove(blocks);
             }
             status => {

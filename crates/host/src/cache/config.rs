@@ -77,6 +77,7 @@ impl Words for MissCheck {
 }
 
 const REGION_BYTES: u64 = 64 << 20;
+const CACHE_FLUSH_BYTES: u64 = 16 << 20;
 const SEQUENTIAL_BYTES: u64 = 256 << 10;
 
 /// Its keys in descriptions.
@@ -154,6 +155,13 @@ const KEYS: &[Key] = &[
         "Bytes of the disk that a bit covers, with `drop_clean = \"regions\"`.",
     ),
     Key::new(
+        "cache_flush",
+        Kind::Size { least: 0, most: 1 << 40, step: SECTOR_BYTES },
+        Default::number(CACHE_FLUSH_BYTES),
+        "A flush goes to the cache where dirty blocks wait for it, and when so many bytes went past or through the cache to the disk since its \
+         last one, so that a crash costs no more clean blocks; `0` sends it each flush (Getting Real, section 3.3.1, does; the default is ours).",
+    ),
+    Key::new(
         "identity",
         Kind::Count { unit: "", least: 0, most: u32::MAX },
         Default::number(0),
@@ -186,6 +194,8 @@ pub struct CacheConfig {
     pub drop_clean: DropClean,
     /// Bytes to a bit of the write-intent bitmap.
     pub region: u64,
+    /// Bytes that go to the disk before a flush goes to the cache though nothing dirty waits for it.
+    pub cache_flush: u64,
     /// A number of the pair.
     pub identity: u32,
 }
@@ -203,6 +213,7 @@ fn read(keys: &Section<'_>) -> Result<Arc<dyn LayerConfig>, DescriptionError> {
         miss_check: keys.choice("miss_check")?,
         drop_clean: keys.choice("drop_clean")?,
         region: keys.number("region")?,
+        cache_flush: keys.number("cache_flush")?,
         identity: keys.count("identity")?,
     }))
 }
@@ -241,6 +252,7 @@ impl CacheConfig {
             ("miss_check", word(self.miss_check).to_string()),
             ("drop_clean", word(self.drop_clean).to_string()),
             ("region", format_size(self.region)),
+            ("cache_flush", format_size(self.cache_flush)),
             ("identity", self.identity.to_string()),
         ]
         .map(|(key, value)| (key.to_string(), value))

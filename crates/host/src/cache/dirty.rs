@@ -122,9 +122,9 @@ impl DirtyTable {
         }
     }
 
-    /// Blocks are about to change: what was copied of them is older.
+    /// Blocks are about to change: what was chosen or copied of them is older.
     pub(super) fn changes(&mut self, blocks: Range<u32>) {
-        self.set(blocks, |stage| if stage == Stage::Copied { Stage::Dirty } else { stage });
+        self.not_copied(blocks);
     }
 
     /// The cache has them no more, or the disk has them as well.
@@ -163,13 +163,22 @@ impl DirtyTable {
 
     /// The first run of blocks of some that the disk has taken as they are.
     pub(super) fn next_copied(&self, blocks: Range<u32>) -> Option<Range<u32>> {
+        self.next_at(blocks, Stage::Copied)
+    }
+
+    /// The first run of blocks of some that were chosen, and have not changed since.
+    pub(super) fn next_chosen(&self, blocks: Range<u32>) -> Option<Range<u32>> {
+        self.next_at(blocks, Stage::Chosen)
+    }
+
+    fn next_at(&self, blocks: Range<u32>, stage: Stage) -> Option<Range<u32>> {
         if blocks.is_empty() {
             return None;
         }
-        let is_copied = |index: &u32| self.entries[*index as usize].stage == Stage::Copied;
-        let mut copied = self.by_block.range(blocks).filter(|(_, index)| is_copied(index)).map(|(block, _)| *block);
-        let first = copied.next()?;
-        let more = copied.zip(first + 1..).take_while(|(found, block)| found == block).count();
+        let is_there = |index: &u32| self.entries[*index as usize].stage == stage;
+        let mut found = self.by_block.range(blocks).filter(|(_, index)| is_there(index)).map(|(block, _)| *block);
+        let first = found.next()?;
+        let more = found.zip(first + 1..).take_while(|(found, block)| found == block).count();
         Some(first..first + 1 + more as u32)
     }
 

@@ -37,6 +37,7 @@ pub(super) struct Counts {
     pub(super) cleaned: u64,
     pub(super) unreadable: u64,
     /// Requests.
+    pub(super) cache_flushes: u64,
     pub(super) disk_reads: u64,
     pub(super) disk_writes: u64,
     pub(super) disk_flushes: u64,
@@ -58,6 +59,7 @@ impl CacheManager {
             ("blocks_written_direct", counts.written_direct),
             ("blocks_written_dirty", counts.written_dirty),
             ("blocks_written_through", counts.written_through),
+            ("cache_flushes", counts.cache_flushes),
             ("copies_unreadable", counts.unreadable),
             ("dirty", self.table.len() as u64),
             ("disk_flushes", counts.disk_flushes),
@@ -91,11 +93,12 @@ impl CacheManager {
         let why = |status: Status| match status {
             Status::StorageFull => "there was no space for its image".to_string(),
             Status::ReadOnly => "it became read-only".to_string(),
-            other => format!("it ended a write with {other:?}"),
+            other => format!("it ended a write or a flush with {other:?}"),
         };
         let cache =
             self.read_only.map(|status| format!("the cache takes no writes, so the stack takes none: {}", why(status)));
-        let disk = self.uncopied.map(|status| format!("the disk takes no copies of dirty blocks: {}", why(status)));
-        cache.into_iter().chain(disk).collect()
+        let copies =
+            self.uncopied.map(|status| format!("dirty blocks are copied to the disk no more: {}", why(status)));
+        cache.into_iter().chain(copies).collect()
     }
 }

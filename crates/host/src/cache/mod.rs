@@ -6,8 +6,8 @@
 //!   write   -> write-dirty -> answer                                            (write-back)
 //!           -> bits of its regions -> disk -> write-clean -> answer             (write-through)
 //!           -> bits of its regions -> disk -> evict -> answer                   (what is not cached)
-//!   flush   -> cache, and the disk where it was written -> answer
-//!                 above the dirty limit: read of dirty blocks -> bits -> disk -> flush of the disk -> clean
+//!   flush   -> cache and disk, each where something waits for it ([`Unflushed`]) -> answer
+//!                 above the dirty limit: flush of the cache -> read of dirty blocks -> disk -> flush of the disk -> clean
 //! ```
 //!
 //! The host knows dirty blocks alone ([`dirty`]); of others it asks the cache. Commands that change a block take it one after the
@@ -32,7 +32,7 @@ mod tests;
 use std::ops::Range;
 
 use ssdlab_base::command_sets::cache::CACHE;
-use ssdlab_base::{Nanos, Op, Opcode, Request};
+use ssdlab_base::{Nanos, Op, Opcode, Request, SECTOR_BYTES};
 use ssdlab_device::Status;
 
 pub use config::CacheConfig;
@@ -69,12 +69,12 @@ pub(crate) enum Purpose {
     Miss(u32),
     /// Blocks that a read missed go to the cache.
     Fill(u32),
-    /// A flush for a command, with the number of that time, and of the direct writes that it covers.
-    Flush(u32, u64, u64),
+    /// A flush for a command.
+    Flush(u32, Covered),
     /// A copy of dirty blocks: the read, or the write.
     Copy(u32),
-    /// The flush after copies, with the number of that time.
-    CopiesFlush(u64, u64),
+    /// The flush of the cache before the copies of a batch, and the one of the disk after them.
+    BatchFlush(u64, Covered),
     /// Blocks become clean.
     Clean(u32),
     /// A word of the bitmap.
@@ -94,6 +94,30 @@ enum Kind {
     Copy,
     /// Dirty blocks whose copies were flushed become clean.
     Clean,
+}
+
+/// Changes of a device that only its flush makes durable.
+///
+/// Of the cache these are writes of dirty blocks, and what ends a dirty block: an older one may come back after a power cut. Clean blocks
+/// need no flush. Of the disk they are the writes of commands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unflushed {
+    changes: u64,
+    /// How many of them flushes have covered.
+    covered: u64,
+}
+
+impl Unflushed {
+    const fn any(self) -> bool {
+        self.changes > self.covered
+    }
+}
+
+/// What a flush covers: everything before this time of the layer's, and so many changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Covered {
+    at: u64,
+    changes: u64,
 }
 
 /// What is noted of a command.
@@ -118,19 +142,18 @@ pub struct CacheManager {
     intent: Intent,
     /// Parts of commands that wait for bits of their regions.
     for_bits: Vec<(u32, Piece)>,
-    /// Copies that do.
-    copies_for_bits: Vec<(u32, Vec<u8>)>,
     /// Numbers of the last flush of each device that has ended.
     flushed: [u64; 2],
-    /// Writes of the disk that commands have made, and how many of them its flushes cover.
-    direct: u64,
-    direct_flushed: u64,
+    /// What only a flush of each device makes durable.
+    unflushed: [Unflushed; 2],
+    /// Sectors that went to the disk since the cache was flushed last.
+    since_flush: u64,
     batch: Option<Batch>,
     /// Batches so far, and power cuts: what an earlier one flushed counts for nothing.
     batches: u64,
     /// The cache refused a write since everything was dirty.
     wants_room: bool,
-    /// Why the disk takes no copies any more.
+    /// Why dirty blocks are copied to the disk no more.
     uncopied: Option<Status>,
     /// Why the cache takes no writes any more.
     read_only: Option<Status>,
@@ -184,42 +207,60 @@ impl CacheManager {
         }
     }
 
-    /// A flush of a device has ended that was sent at a time of this number: where both have covered everything the bits go.
-    fn was_flushed(&mut self, device: usize, number: u64) {
-        self.flushed[device] = self.flushed[device].max(number);
+    /// A flush of a device has ended: where both have covered everything the bits go.
+    fn was_flushed(&mut self, device: usize, covered: Covered) {
+        self.unflushed[device].covered = self.unflushed[device].covered.max(covered.changes);
+        self.flushed[device] = self.flushed[device].max(covered.at);
         if self.config.drop_clean == DropClean::Regions {
             self.intent.flushed(self.flushed[SSC].min(self.flushed[DISK]));
         }
     }
 
-    /// The cache takes no more writes: what is dirty there is read there, and everything else on the disk.
+    /// A change of the cache has failed, and may have been made in part. If it takes no more writes, what is dirty there is read there,
+    /// and everything else on the disk.
     fn ssc_failed(&mut self, status: Status) {
+        self.unflushed[SSC].changes += 1;
         if matches!(status, Status::ReadOnly | Status::StorageFull) {
             self.read_only.get_or_insert(status);
         }
     }
 
-    /// A flush of the cache, and of the disk where commands have written it.
+    /// A flush of the devices on which something waits for it.
     fn flush(&mut self, slot: u32) {
         self.io.take_effect(slot);
-        let (number, direct) = (self.io.newest(), self.direct);
-        let disk = direct > self.direct_flushed && !seeded(LayerBug::DiskNotFlushed);
-        let request = self.io.command(slot).request;
-        self.io.command(slot).left = 1 + u32::from(disk);
-        let flush = Request::new(Op::Flush, 0, 0);
-        let flush = Request { fua: request.fua, queue: request.queue, ..flush };
-        self.io.array.send(SSC, flush, &[], Purpose::Flush(slot, number, 0));
-        if disk {
-            self.counts.disk_flushes += 1;
-            self.io.array.send(DISK, flush, &[], Purpose::Flush(slot, number, direct));
+        let Request { fua, queue, .. } = self.io.command(slot).request;
+        let flush = Request { fua, queue, ..Request::new(Op::Flush, 0, 0) };
+        self.io.command(slot).left = 1;
+        let is_due = self.since_flush * SECTOR_BYTES >= self.config.cache_flush;
+        if self.unflushed[SSC].any() || is_due {
+            self.io.command(slot).left += 1;
+            let covered = self.covered(SSC);
+            self.io.array.send(SSC, flush, &[], Purpose::Flush(slot, covered));
         }
+        if self.unflushed[DISK].any() && !seeded(LayerBug::DiskNotFlushed) {
+            self.io.command(slot).left += 1;
+            let covered = self.covered(DISK);
+            self.io.array.send(DISK, flush, &[], Purpose::Flush(slot, covered));
+        }
+        self.one_less(slot);
     }
 
-    fn flush_ended(&mut self, part: Ended<Purpose>, slot: u32, number: u64, direct: u64) {
+    /// What a flush of a device covers that is sent now.
+    fn covered(&mut self, device: usize) -> Covered {
+        match device {
+            SSC => {
+                self.counts.cache_flushes += 1;
+                self.since_flush = 0;
+            }
+            _ => self.counts.disk_flushes += 1,
+        }
+        Covered { at: self.io.newest(), changes: self.unflushed[device].changes }
+    }
+
+    fn flush_ended(&mut self, part: Ended<Purpose>, slot: u32, covered: Covered) {
         let is_void = self.io.command(slot).state.is_void;
         if part.status == Status::Success && !is_void {
-            self.direct_flushed = self.direct_flushed.max(direct);
-            self.was_flushed(part.device, number);
+            self.was_flushed(part.device, covered);
         }
         self.io.command(slot).note(part.status, part.path);
         self.one_less(slot);
@@ -310,14 +351,6 @@ impl CacheManager {
                 self.for_bits.push((slot, piece));
             }
         }
-        for (slot, cells) in std::mem::take(&mut self.copies_for_bits) {
-            let request = self.io.command(slot).request;
-            if self.intent.is_durable(&(request.sector..request.end())) {
-                self.send_copy(slot, &cells);
-            } else {
-                self.copies_for_bits.push((slot, cells));
-            }
-        }
     }
 
     /// The bits do not come: what waits for them does not go to the disk.
@@ -325,11 +358,6 @@ impl CacheManager {
         for (slot, piece) in std::mem::take(&mut self.for_bits) {
             self.io.command(slot).note(status, None);
             self.piece_done(slot, piece);
-        }
-        for (slot, _) in std::mem::take(&mut self.copies_for_bits) {
-            let request = self.io.command(slot).request;
-            self.end_on_disk(&(request.sector..request.end()));
-            self.copy_done(slot, false);
         }
     }
 }
@@ -377,9 +405,9 @@ impl Layer for CacheManager {
             Purpose::Cached(slot) => self.cached_ended(part, slot),
             Purpose::Miss(slot) => self.miss_ended(part, slot),
             Purpose::Fill(slot) => self.fill_ended(&part, slot),
-            Purpose::Flush(slot, number, direct) => self.flush_ended(part, slot, number, direct),
+            Purpose::Flush(slot, covered) => self.flush_ended(part, slot, covered),
             Purpose::Copy(slot) => self.copy_ended(part, slot),
-            Purpose::CopiesFlush(batch, number) => self.copies_flushed(part.status, batch, number),
+            Purpose::BatchFlush(batch, covered) => self.batch_flushed(&part, batch, covered),
             Purpose::Clean(slot) => self.clean_ended(&part, slot),
             Purpose::Word(index) => self.word_ended(&part, index),
             Purpose::Recovery(epoch) => self.recovery_ended(part, epoch),
@@ -472,10 +500,9 @@ impl CacheManager {
             sequential: Sequential::new(config.streams as usize),
             intent,
             for_bits: Vec::new(),
-            copies_for_bits: Vec::new(),
             flushed: [0; 2],
-            direct: 0,
-            direct_flushed: 0,
+            unflushed: [Unflushed::default(); 2],
+            since_flush: 0,
             batch: None,
             batches: 0,
             wants_room: false,

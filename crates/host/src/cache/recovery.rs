@@ -28,8 +28,8 @@ use crate::{Device, LayerError};
 enum Step {
     /// What was begun before ends.
     Drain,
-    /// The cache is asked which blocks are dirty, from this one on.
-    Scan(u32),
+    /// The cache is asked which blocks are dirty.
+    Scan,
     /// Blocks are dropped, before these.
     Drop(VecDeque<Range<u32>>),
     /// Both devices are flushed: how many flushes have not ended, and whether all went well.
@@ -50,8 +50,8 @@ impl CacheManager {
         self.io.abort_unacknowledged();
         self.epoch += 1;
         self.batches += 1;
-        // What the disk took from a host before may not be on its medium.
-        self.direct += 1;
+        // What the devices took from a host before may not be durable.
+        self.unflushed.iter_mut().for_each(|unflushed| unflushed.changes += 1);
         self.batch = None;
         for (_, command) in self.io.commands.all_mut() {
             command.state.is_void |= command.state.has_begun || command.state.kind != Kind::FromAbove;
@@ -85,7 +85,7 @@ impl CacheManager {
 
     fn scan(&mut self, from: u32) {
         let blocks = self.layout.blocks();
-        self.go_on_with(Step::Scan(from));
+        self.go_on_with(Step::Scan);
         if from >= blocks {
             let drops = self.to_be_dropped();
             return self.drop_next(drops);
@@ -140,7 +140,7 @@ impl CacheManager {
         let Some(recovery) = &mut self.recovery else { return };
         match std::mem::replace(&mut recovery.step, Step::Drain) {
             Step::Drain => unreachable!("nothing is sent before what was begun has ended"),
-            Step::Scan(from) => self.scanned(&part, from),
+            Step::Scan => self.scanned(&part),
             Step::Drop(drops) if part.status == Status::Success => self.drop_next(drops),
             Step::Drop(_) => {
                 self.ssc_failed(part.status);
@@ -159,19 +159,28 @@ impl CacheManager {
         }
     }
 
-    fn scanned(&mut self, part: &Ended<Purpose>, from: u32) {
+    fn scanned(&mut self, part: &Ended<Purpose>) {
+        if self.note_dirty(part) {
+            let end = part.request.end();
+            self.scan(self.blocks_of(&(part.request.sector..end)).end);
+        } else {
+            self.flush_both();
+        }
+    }
+
+    /// Puts the blocks into the table that `exists` calls dirty. A cache that does not say what it has is one that nothing can be written to.
+    pub(super) fn note_dirty(&mut self, part: &Ended<Purpose>) -> bool {
         let blocks = self.blocks_of(&(part.request.sector..part.request.end()));
         let bytes = part.answer.as_ref().map_or(&[][..], |answer| &answer.bytes);
         let bits = BlockBits::from_bytes(bytes, blocks.len());
         let (Status::Success, Ok(bits)) = (part.status, bits) else {
-            // A cache that does not say what it has is one that nothing can be written to.
             self.read_only.get_or_insert(part.status);
-            return self.flush_both();
+            return false;
         };
-        for (block, _) in (from..).zip(bits.0).filter(|(_, is_dirty)| *is_dirty) {
+        for (block, _) in (blocks.start..).zip(bits.0).filter(|(_, is_dirty)| *is_dirty) {
             self.table.written(block..block + 1);
         }
-        self.scan(blocks.end);
+        true
     }
 
     /// Both devices hold the same again.
@@ -180,8 +189,9 @@ impl CacheManager {
         if !good {
             return;
         }
-        self.direct_flushed = self.direct;
+        self.unflushed.iter_mut().for_each(|unflushed| unflushed.covered = unflushed.changes);
         self.flushed = [self.io.newest(); 2];
+        self.since_flush = 0;
         if self.config.drop_clean != DropClean::None {
             self.intent.settle();
         }
@@ -246,6 +256,13 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
             return Err(LayerError::OtherPair { cache: shown(ssc), disk: shown(disk) });
         }
     };
+    for device in [SSC, DISK] {
+        // What a device that takes no writes has in its RAM is gone with its power: no start counts from there.
+        let flushed = array.alone(device, Request::new(Op::Flush, 0, 0), &[], &[])?.status;
+        if matches!(flushed, Status::ReadOnly | Status::StorageFull) {
+            return Ok(Found { array, layout, cache_blocks, words });
+        }
+    }
     for device in [SSC, DISK] {
         let request = of_block(Op::Write, &(layout.record..layout.record + layout.per_block));
         let cells = cells_of(next.to_word(), cell, layout.per_block);

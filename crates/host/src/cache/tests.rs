@@ -40,6 +40,7 @@ fn config() -> CacheConfig {
         miss_check: MissCheck::DirtyTable,
         drop_clean: DropClean::Regions,
         region: 256 << 10,
+        cache_flush: 32 << 10,
         identity: 0,
     }
 }
@@ -398,6 +399,58 @@ fn what_is_dirty_is_found_again_and_clean_blocks_stay_after_a_shutdown() {
         stack.ask(Request::new(Op::Read, 0, 256));
         let expected = if warm { [32, 0] } else { [16, 16] };
         assert_eq!([stack.figure("read_hits"), stack.figure("misses_absent")], expected, "{drop_clean:?}, {closes}");
+    }
+}
+
+#[test]
+fn a_flush_goes_to_the_devices_on_which_something_waits_for_it() {
+    let block = |op, block: u64| Request::new(op, 8 * block, 8);
+    let flush = Request::new(Op::Flush, 0, 0);
+    // The first four are written before: through the cache, or dirty.
+    for (mode, requests, flushes) in [
+        (Mode::WriteThrough, vec![flush], [0, 0]),
+        (Mode::WriteThrough, vec![block(Op::Read, 9), flush], [0, 0]),
+        (Mode::WriteThrough, vec![block(Op::Write, 9), flush, flush], [0, 1]),
+        // With so many bytes the cache has its turn, once.
+        (Mode::WriteThrough, (0..8).map(|at| block(Op::Write, at)).chain([flush, flush]).collect(), [1, 1]),
+        (Mode::WriteBack, vec![flush], [0, 0]),
+        (Mode::WriteBack, vec![block(Op::Write, 1), flush, flush], [1, 0]),
+        (Mode::WriteBack, vec![Request { fua: true, ..block(Op::Write, 1) }, flush], [0, 0]),
+        (Mode::WriteBack, vec![block(Op::Trim, 1), flush], [1, 1]),
+        (Mode::WriteBack, vec![block(Op::Trim, 9), flush], [0, 1]),
+    ] {
+        let config = CacheConfig { mode, dirty_limit: 100, ..config() };
+        let mut stack = Checked::new(vec![ssc(), drive("disk", &[])], config);
+        (0..4).for_each(|at| stack.ask(block(Op::Write, at)));
+        stack.again(true);
+        requests.iter().for_each(|request| stack.ask(*request));
+        let counted = ["cache_flushes", "disk_flushes"].map(|name| stack.figure(name));
+        assert_eq!(counted, flushes, "{mode:?}: {requests:?}");
+    }
+}
+
+/// Copies go to the disk only from flash, so a crash within a batch leaves every clean block.
+#[test]
+fn a_crash_within_a_batch_of_copies_costs_no_clean_blocks() {
+    let config = CacheConfig { dirty_limit: 0, clean_batch: 512 << 10, ..config() };
+    for steps in 0..60 {
+        let mut stack = Checked::new(vec![ssc(), drive("disk", &[])], CacheConfig { dirty_limit: 100, ..config });
+        for block in 0..64 {
+            stack.ask(Request::new(Op::Read, 16 * block, 8));
+            stack.ask(Request::new(Op::Write, 16 * block + 8, 8));
+        }
+        stack.config = config;
+        stack.again(true);
+        stack.ask(Request::new(Op::Write, 8, 8));
+        for _ in 0..steps {
+            let Some(at) = stack.manager.next_event() else { break };
+            stack.manager.run_until(at);
+        }
+        stack.again(false);
+        assert_eq!(stack.figure("dropped_ranges"), 0, "{steps}");
+        stack.ask(Request::new(Op::Read, 0, 1024));
+        assert_eq!(stack.figure("read_misses"), 0, "{steps}");
+        stack.read_all();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ssdlab_base::command_sets::cache::{EVICT, NO_ROOM, WRITE_CLEAN, WRITE_DIRTY};
+use ssdlab_base::command_sets::cache::{EVICT, EXISTS, MOST_BLOCKS, NO_ROOM, WRITE_CLEAN, WRITE_DIRTY};
 use ssdlab_base::{Op, Request, SECTOR_BYTES};
 use ssdlab_device::Status;
 
@@ -31,6 +31,8 @@ enum Step {
     Cache,
     Evict,
     Flush,
+    /// A write of the cache has failed: it is asked what it has taken.
+    Ask,
 }
 
 /// A part of a command: its sectors, and how far it is.
@@ -171,10 +173,10 @@ impl CacheManager {
         self.io.array.send(DISK, request, &cells, Purpose::Piece(slot, piece));
     }
 
-    pub(super) fn piece_ended(&mut self, part: Ended<Purpose>, slot: u32, piece: Piece) {
+    pub(super) fn piece_ended(&mut self, mut part: Ended<Purpose>, slot: u32, piece: Piece) {
         let status = part.status;
         let command = self.io.command(slot);
-        command.note_path(part.path);
+        command.note_path(part.path.take());
         if command.state.is_void || status == Status::Aborted {
             command.status = Status::Aborted;
             return self.piece_done(slot, piece);
@@ -183,12 +185,13 @@ impl CacheManager {
         match (piece.step, status) {
             (Step::Cache, Status::Success) if piece.route == Route::Dirty => {
                 self.counts.written_dirty += blocks.len() as u64;
+                self.unflushed[SSC].changes += u64::from(!self.io.command(slot).request.fua);
                 self.table.written(blocks);
                 self.piece_done(slot, piece);
             }
             (Step::Cache, Status::Success) => {
                 self.counts.written_through += blocks.len() as u64;
-                self.table.remove(blocks);
+                self.no_longer_dirty(blocks);
                 self.piece_done(slot, piece);
             }
             (Step::Cache, Status::Refused(NO_ROOM)) => {
@@ -203,9 +206,9 @@ impl CacheManager {
             (Step::Disk, Status::Success) => self.disk_has(slot, piece, part.request.end()),
             (Step::Evict, Status::Success) => {
                 self.counts.evicted += blocks.len() as u64;
-                self.table.remove(blocks);
+                self.no_longer_dirty(blocks);
                 // Until a flush an older dirty copy may come back.
-                if self.io.command(slot).request.fua {
+                if self.io.command(slot).request.fua && self.unflushed[SSC].any() {
                     let piece = Piece { step: Step::Flush, ..piece };
                     self.io.array.send(SSC, Request::new(Op::Flush, 0, 0), &[], Purpose::Piece(slot, piece));
                 } else {
@@ -213,14 +216,41 @@ impl CacheManager {
                 }
             }
             (Step::Flush, Status::Success) => self.piece_done(slot, piece),
+            (Step::Ask, Status::Success) => self.has_taken(&part, slot, piece),
             (step, status) => {
                 if step != Step::Disk {
                     self.ssc_failed(status);
                 }
-                self.io.command(slot).status = status;
-                self.piece_done(slot, piece);
+                self.io.command(slot).note(status, None);
+                if step == Step::Cache && piece.route == Route::Dirty {
+                    self.ask(slot, Piece { step: Step::Ask, ..piece });
+                } else {
+                    self.piece_done(slot, piece);
+                }
             }
         }
+    }
+
+    /// Asks which blocks of a write that failed are dirty. They are read in the cache: after a power cut they may be dirty, too.
+    fn ask(&mut self, slot: u32, piece: Piece) {
+        let blocks = self.blocks_of(&(piece.at..piece.to));
+        let asked = blocks.start..blocks.end.min(blocks.start.saturating_add(MOST_BLOCKS));
+        self.io.array.send(SSC, of_set(EXISTS, &self.sectors_of(&asked)), &[], Purpose::Piece(slot, piece));
+    }
+
+    fn has_taken(&mut self, part: &Ended<Purpose>, slot: u32, piece: Piece) {
+        self.note_dirty(part);
+        let end = part.request.end();
+        if end < piece.to {
+            return self.ask(slot, Piece { at: end, ..piece });
+        }
+        self.piece_done(slot, piece);
+    }
+
+    /// The cache does not have blocks any more that were dirty, or has them clean.
+    fn no_longer_dirty(&mut self, blocks: Range<u32>) {
+        self.unflushed[SSC].changes += u64::from(self.table.has_any(blocks.clone()));
+        self.table.remove(blocks);
     }
 
     /// The disk has a part up to a sector.
@@ -239,7 +269,10 @@ impl CacheManager {
         let sectors = piece.sectors();
         let request = self.io.command(slot).request;
         let write = of_set(WRITE_CLEAN, &sectors);
-        let write = Request { fua: request.fua, queue: request.queue, stream: request.stream, ..write };
+        // Until this one is on flash an older dirty copy may come back.
+        let blocks = self.blocks_of(&sectors);
+        let is_forced = request.fua && (self.unflushed[SSC].any() || self.table.has_any(blocks));
+        let write = Request { fua: is_forced, queue: request.queue, stream: request.stream, ..write };
         let cells = self.cells_of_piece(slot, &sectors);
         self.io.array.send(SSC, write, &cells, Purpose::Piece(slot, Piece { step: Step::Cache, ..piece }));
     }
@@ -254,7 +287,8 @@ impl CacheManager {
     /// A part is done, well or not.
     pub(super) fn piece_done(&mut self, slot: u32, piece: Piece) {
         if piece.route != Route::Dirty {
-            self.direct += 1;
+            self.unflushed[DISK].changes += 1;
+            self.since_flush += piece.to - piece.from;
             self.end_on_disk(&piece.sectors());
         }
         self.one_less(slot);

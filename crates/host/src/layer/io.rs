@@ -66,9 +66,9 @@ impl<S> Command<S> {
         self.rare.as_mut().map_or(Vec::new(), |rare| std::mem::take(&mut rare.words))
     }
 
-    /// Notes the device's answer to a command of its set.
+    /// Notes the device's answer to a command of its set, in place of the one before it was repeated.
     pub(crate) fn note_answer(&mut self, answer: Option<Box<Answer>>) {
-        if answer.is_some() {
+        if answer.is_some() || self.rare.is_some() {
             self.rare().answer = answer;
         }
     }

@@ -56,11 +56,13 @@ fn draw_drive(rng: &mut Rng) -> Option<DriveConfig> {
     let most = configs::most_user_units(&config)?;
     let units = if rng.random_bool(0.7) { most } else { rng.random_range(1..=most) };
     let unit = u64::from(config.ftl.mapping_unit);
-    config.user_bytes = units.min(300) * unit;
+    // Of some drives the notes on all blocks take many units of the log.
+    let limit = configs::one_of(rng, &[300, 300, 300, 2000]);
+    config.user_bytes = units.min(limit) * unit;
     // Half of the drives cache a disk that is larger than they are, and have to refuse dirty data.
     let is_fixed = matches!(config.ftl.allocation, Allocation::Static(_));
     if !is_fixed && rng.random_bool(0.6) {
-        let room = rng.random_range(1..=units.min(300));
+        let room = rng.random_range(1..=units.min(limit));
         let more = if rng.random_bool(0.5) { rng.random_range(1..9) } else { rng.random_range(1..400) };
         config.user_bytes = room * unit;
         config.placement = PlacementConfig::default();
@@ -74,6 +76,12 @@ fn steps(seed: u64, host: &CacheHost) -> Vec<Step<CacheCommand>> {
     let mut rng = rng(seed, "cache host");
     // Of dirty data, clean data, evictions and cleaning some hosts have much and some have none.
     let weights = [0; 4].map(|_: u32| configs::one_of(&mut rng, &[0, 1, 2, 8]));
+    // Some change all blocks at once, and some never flush.
+    let mix = Mix {
+        weights,
+        longest: configs::one_of(&mut rng, &[12, 12, 60, u32::MAX]),
+        flushes: configs::one_of(&mut rng, &[0, 7, 7]),
+    };
     let mut steps = Vec::new();
     for _ in 0..rng.random_range(2..8) {
         let before = rng.random_range(0..60);
@@ -81,14 +89,24 @@ fn steps(seed: u64, host: &CacheHost) -> Vec<Step<CacheCommand>> {
             if number == before {
                 steps.push(Step::Cut(draw_cut(&mut rng)));
             }
-            steps.push(Step::Command(draw_command(&mut rng, host, weights)));
+            steps.push(Step::Command(draw_command(&mut rng, host, &mix)));
         }
     }
     steps
 }
 
-fn draw_command(rng: &mut Rng, host: &CacheHost, weights: [u32; 4]) -> CacheCommand {
-    let all = host.blocks;
+/// What the commands of a case are.
+struct Mix {
+    /// How often it sends each of [`CHANGES`].
+    weights: [u32; 4],
+    /// Blocks of a change at most.
+    longest: u32,
+    /// Flushes in a hundred commands.
+    flushes: u32,
+}
+
+fn draw_command(rng: &mut Rng, host: &CacheHost, mix: &Mix) -> CacheCommand {
+    let (all, weights) = (host.blocks, mix.weights);
     let range = |rng: &mut Rng, most: u32| {
         let first = rng.random_range(0..all);
         (first, rng.random_range(1..=(all - first).min(most)))
@@ -106,14 +124,14 @@ fn draw_command(rng: &mut Rng, host: &CacheHost, weights: [u32; 4]) -> CacheComm
                 at -= weights[chosen];
                 chosen += 1;
             }
-            let (first, blocks) = range(rng, 12);
+            let (first, blocks) = range(rng, mix.longest);
             CacheCommand::Change(CHANGES[chosen], first, blocks)
         }
         74..76 => CacheCommand::Refuse(configs::one_of(rng, &CHANGES), rng.random_range(0..all)),
         76..78 => CacheCommand::Rest(configs::one_of(rng, &[STANDBY, IDLE])),
         78..82 => block(rng, Op::Write, 9),
         82..84 => block(rng, Op::Trim, 40),
-        84..91 => CacheCommand::Block(Request::new(Op::Flush, 0, 0)),
+        number if (84..84 + mix.flushes).contains(&number) => CacheCommand::Block(Request::new(Op::Flush, 0, 0)),
         _ => block(rng, Op::Read, 70),
     }
 }

@@ -119,7 +119,8 @@ fn cache(rng: &mut Rng) -> String {
         (one_of(rng, &["write-back", "write-back", "write-through"]), one_of(rng, &["regions", "regions", "all"]));
     let mut text = format!(
         "{above}[[layer]]\nkind = \"cache\"\nmode = \"{mode}\"\ndirty_limit = \"{}%\"\nclean_size = {}\nclean_batch = {}\n\
-         copies = {}\nmiss = \"{}\"\ndrop_clean = \"{drop_clean}\"\nregion = {}\nsequential = {}\n[[layer.below]]\n",
+         copies = {}\nmiss = \"{}\"\ndrop_clean = \"{drop_clean}\"\nregion = {}\nsequential = {}\n\
+         cache_flush = {}\n[[layer.below]]\n",
         one_of(rng, &[0, 20, 20, 60, 100]),
         one_of(rng, &[4096, 16 << 10, 512 << 10]),
         one_of(rng, &[4096, 16 << 10, 256 << 10]),
@@ -127,6 +128,7 @@ fn cache(rng: &mut Rng) -> String {
         one_of(rng, &["pattern", "pattern", "words", "error"]),
         512 * one_of(rng, &[8_u64, 32, 1000]),
         512 * one_of(rng, &[0_u64, 8, 16, 100]),
+        512 * one_of(rng, &[0_u64, 8, 64, 32_768]),
     );
     text.push_str(one_of(
         rng,

@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 commands.
-const ALLOWED: [(LayerBug, u64); 62] = [
+const ALLOWED: [(LayerBug, u64); 63] = [
     (LayerBug::BitAfterWrite, 400),
     (LayerBug::BitClearedUnflushed, 400),
     (LayerBug::RecordForgotten, 400),
@@ -66,6 +66,7 @@ const ALLOWED: [(LayerBug, u64); 62] = [
     (LayerBug::EvictBeforeDisk, 4000),
     (LayerBug::CleanKeptAfterCrash, 4000),
     (LayerBug::CopyCleansNewer, 4000),
+    (LayerBug::CopyBeforeFlush, 4000),
     (LayerBug::DirtyTableKept, 4000),
     (LayerBug::DiskNotFlushed, 4000),
     (LayerBug::DiskBeforeBit, 4000),

@@ -127,7 +127,8 @@ impl Ssc {
         blocks: Range<Lpn>,
     ) -> Result<Outcome, CannotYet> {
         self.settle_erased(media);
-        for lpn in Lpn::each(blocks) {
+        // From the first one on each time: what the write buffer could not give up before may be on flash now.
+        for (number, lpn) in (1..).zip(Lpn::each(blocks)) {
             if self.log.in_sram.len() >= self.log.per_unit() {
                 self.save_trims(media, TrimTarget::Host, Waiter::None)?;
             }
@@ -137,6 +138,7 @@ impl Ssc {
             } else {
                 self.clean(media, lpn);
             }
+            command.furthest.set(command.furthest.get().max(number));
         }
         let owed = self.owed.take();
         media.look_up(owed);
