@@ -520,8 +520,8 @@ pub(crate) struct Torture {
     #[arg(long, conflicts_with_all = ["host", "stacks", "design", "buffer", "exhaustive", "replay"])]
     pub(crate) drivers: bool,
 
-    /// Draw drives of a command set, and commands, answers and events of it beside block I/O
-    #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(ssdlab_torture::SETS), conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay"])]
+    /// Draw small drives of a command set, and commands, answers and events of it beside block I/O
+    #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(ssdlab_torture::SETS), conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay", "fs_set"])]
     pub(crate) command_set: Option<String>,
 
     /// Torture a file system of this kind, such as `alfs`, on small drives
@@ -549,9 +549,9 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) seeds: Option<u64>,
 
-    /// Commands of each seed; with --command-set of `tags` alone
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<u64>(1, 1_000_000))]
-    pub(crate) ops: u64,
+    /// Commands of each seed; by default 200. Cases of the command sets cache, segments and shrd have lengths of their own
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1_000_000))]
+    pub(crate) ops: Option<u64>,
 
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
-use ssdlab_base::{closest, grouped, parse_duration, read_text};
+use ssdlab_base::command_sets::tags::TAGS;
+use ssdlab_base::{SECTOR_BYTES, closest, format_size, grouped, parse_duration, read_text};
 use ssdlab_device::description::BYTES_MAX;
 use ssdlab_device::{Description, DriveConfig, has_own_campaign, registered};
 use ssdlab_fs::kinds::FileSystemKind;
+use ssdlab_host::{Host, MemberConfig};
 use ssdlab_lab::memory::BESIDES;
 use ssdlab_torture::files::{FileScope, ShortSequences};
 use ssdlab_torture::stacks::{Stack, StackScope};
@@ -25,6 +27,12 @@ use crate::args::Torture;
 use crate::failure::Failure;
 use crate::memory::allowed;
 use crate::{interrupt, outputs, progress, shipped, stderr, stdout};
+
+/// Bytes of a disk at most.
+const DISK_BYTES_MAX: u64 = 64 << 20;
+
+/// Commands of a seed where --ops does not say how many.
+const COMMANDS: u64 = 200;
 
 /// Seeds where neither --seeds nor --until says how many.
 const SEEDS: u64 = 1000;
@@ -44,7 +52,12 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
         return replay(args, file);
     }
     if let Some(set) = &args.command_set {
-        return ssdlab_torture::with_scope(set, args.ops, CampaignOf(args)).expect("clap knows the sets");
+        if set != TAGS.name && args.ops.is_some() {
+            return Err(Failure::input(format!(
+                "--ops: cases of the set '{set}' have lengths of their own, expected no --ops"
+            )));
+        }
+        return ssdlab_torture::with_scope(set, commands(args), CampaignOf(args)).expect("clap knows the sets");
     }
     if layered(args) {
         return campaign(args, stack_scope(args)?);
@@ -60,6 +73,10 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     let Scope { designs, buffers, .. } = scope;
     let sequences = Exhaustive { designs, buffers, length, jobs: jobs(args) };
     watched(args, None, |stop, watch| sequences.run(stop, watch))
+}
+
+fn commands(args: &Torture) -> u64 {
+    args.ops.unwrap_or(COMMANDS)
 }
 
 /// Whether stacks of layers are tortured.
@@ -83,7 +100,7 @@ fn file_scope(args: &Torture, kind: &str) -> Result<FileScope, Failure> {
         let text = if is_number { value.to_string() } else { json!(value).to_string() };
         keys.push_str(&format!("{key} = {text}\n"));
     }
-    FileScope::new(kind, &keys, args.ops).map_err(Failure::input)
+    FileScope::new(kind, &keys, commands(args)).map_err(Failure::input)
 }
 
 /// The text of a saved case, or of a host's description.
@@ -261,9 +278,9 @@ fn scope(args: &Torture) -> Result<Scope, Failure> {
     let mut scope = Scope {
         designs: names(&args.design, "--design", "ftl.design")?,
         buffers: names(&args.buffer, "--buffer", "buffer.policy")?,
-        ..Scope::everything(args.ops)
+        ..Scope::everything(commands(args))
     };
-    let all = Scope::everything(args.ops);
+    let all = Scope::everything(commands(args));
     let Some(device) = &args.device else {
         if let Some(assignment) = args.set.first() {
             return Err(Failure::input(format!("--set {assignment} without --device: there is no drive to set it on")));
@@ -303,11 +320,32 @@ fn stack_scope(args: &Torture) -> Result<StackScope, Failure> {
         }
         None => None,
     };
+    if let (Some(file), Some(stack)) = (&args.host, &host) {
+        check_disks(file, &stack.host)?;
+    }
     if let (Some(file), Some(stack), Some(drive)) = (&args.host, &host, &drive) {
         stack.host.sectors(drive).map_err(|why| Failure::input(format!("{}: {why}", file.display())))?;
         check_memory(args, &stack.drives(drive), jobs(args) as u64)?;
     }
-    Ok(StackScope { host, drive, commands: args.ops, drivers: args.drivers, faults: true })
+    Ok(StackScope { host, drive, commands: commands(args), drivers: args.drivers, faults: true })
+}
+
+/// Refuses disks of which not every sector can be compared after each cut.
+fn check_disks(file: &Path, host: &Host) -> Result<(), Failure> {
+    let any_drive = Description::from(ssdlab::Device::named("demo-tlc")?).resolve().map_err(Failure::input)?;
+    for (name, member) in host.members(&any_drive) {
+        let MemberConfig::Disk(disk) = member else { continue };
+        let bytes = disk.sectors * SECTOR_BYTES;
+        if bytes > DISK_BYTES_MAX {
+            let (found, most) = (format_size(bytes), format_size(DISK_BYTES_MAX));
+            return Err(Failure::input(format!(
+                "{}: the disk {name} has {found}, expected at most {most}: all of it is compared after each cut",
+                file.display()
+            ))
+            .hint("say size = \"1m\" beside it: the outer part of the disk is tortured"));
+        }
+    }
+    Ok(())
 }
 
 /// The drive of one's own, or a small one of its kind; and its description, which says where what is wrong stands.
@@ -340,7 +378,10 @@ fn repeat(args: &Torture, seed: u64) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:%+,".contains(c);
         if text.chars().all(plain) { text.to_string() } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
-    let mut command = format!("ssdlab torture --seed {seed} --seeds 1 --ops {}", args.ops);
+    let mut command = format!("ssdlab torture --seed {seed} --seeds 1");
+    if args.command_set.as_ref().is_none_or(|set| set == TAGS.name) {
+        command.push_str(&format!(" --ops {}", commands(args)));
+    }
     let flags = [("--stacks", args.stacks), ("--drivers", args.drivers)];
     flags.iter().filter(|(_, given)| *given).for_each(|(flag, _)| command.push_str(&format!(" {flag}")));
     if let Some(file) = &args.host {

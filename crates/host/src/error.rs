@@ -109,8 +109,8 @@ pub enum LayerError {
     },
     /// A cache and a disk do not belong together.
     #[error(
-        "the cache has the record {cache} and the disk {disk}, expected those of one pair: each is used with the other of its pair, or \
-         both are new"
+        "the cache has the record {cache} and the disk {disk} (pair.starts), expected those of one pair with as many starts: each is used \
+         with the other of its pair, or both are new"
     )]
     OtherPair {
         /// What the cache's record says.
@@ -141,7 +141,7 @@ pub enum LayerError {
         handing_on: String,
     },
     /// The drive below does not know the layer's commands.
-    #[error("the layer {layer} needs a drive with the command set {sets}; found the design {design}")]
+    #[error("found a drive of the design {design}, expected one with the command set {sets} below the layer {layer}")]
     UnknownSet {
         /// The layer's name in descriptions.
         layer: &'static str,

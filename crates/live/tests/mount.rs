@@ -466,7 +466,7 @@ fn assert_btrfs_names_what_is_left(left: &Path) {
     let (_directory, mountpoint) = mountpoint();
     let target = Arc::new(Ram::new(FileSystem::Btrfs.bytes_min()));
     let error = refused(options(&mountpoint, Some(FileSystem::Btrfs)), &target).to_string();
-    let expected = format!("`ssdlab mount --down {}`", left.display());
+    let expected = format!("`ssdlab mount --down '{}'`", left.display());
     assert!(error.contains("mkfs.btrfs") && error.ends_with(&expected), "{error}");
     assert_nothing_left(&mountpoint);
 }

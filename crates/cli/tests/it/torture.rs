@@ -206,6 +206,11 @@ fn drives_of_which_no_seed_has_a_case_are_refused() {
     bench.refuses(&["torture", "-d", "bad.toml", "--seeds", "3", "--jobs", "2"], &told);
     // Layers that no drive has space for.
     bench.write("log.toml", "[[layer]]\nkind = \"restoring\"\nlog = \"64m\"\n");
+    bench.write("disk.toml", "[[layer]]\nkind = \"scheduler\"\nbelow = [{ disk = \"wd1502faex\", size = \"75g\" }]\n");
+    bench.refuses(
+        &["torture", "--host", "disk.toml"],
+        &["disk.toml: the disk wd1502faex", "75 GiB, expected at most 64 MiB"],
+    );
     bench.refuses(&["torture", "--host", "log.toml", "--seeds", "1"], &["none of 2000 drives", "--device"]);
 }
 

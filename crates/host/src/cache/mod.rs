@@ -379,11 +379,6 @@ impl Layer for CacheManager {
         self.layout.sectors
     }
 
-    /// A disk that takes none is written with zeroes.
-    fn takes_trims(&self) -> bool {
-        true
-    }
-
     /// Whole blocks: two commands change one block one after the other.
     fn extent(&self, request: &Request) -> Request {
         widened(request, self.layout.per_block)

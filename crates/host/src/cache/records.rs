@@ -1,8 +1,9 @@
 //! What the layer keeps at the end of the disk's addresses: a record on both devices that says that they belong together, and on the
 //! cache the words of the write-intent bitmap, a block each.
 //!
-//! Both devices have the record, a word in the first sector of its block. A start writes it to the cache first, with a generation
-//! more than before, and then to the disk. So the two differ by one generation at most, or one of them is of another pair.
+//! Both devices have the record, a word in the first sector of its block. A start counts the generation on: it writes the record to the
+//! cache, as one that has begun, then to the disk, and then to the cache again, as one that both have. So the two differ only where the
+//! cache says that a start has begun; else one of them is of another pair, or missed a start.
 
 use ssdlab_base::SECTOR_BYTES;
 
@@ -14,28 +15,36 @@ const MAGIC: u64 = 0xcac4;
 pub(super) struct Record {
     /// Of the pair.
     pub(super) identity: u32,
-    /// Starts of the pair.
+    /// Starts of the pair, modulo 2^15.
     pub(super) generation: u16,
+    /// The disk may not have it yet.
+    pub(super) has_begun: bool,
 }
+
+/// Marks the record of a start that has begun.
+const BEGUN: u16 = 1 << 15;
 
 impl Record {
     pub(super) fn to_word(self) -> u64 {
-        MAGIC << 48 | u64::from(self.identity) << 16 | u64::from(self.generation)
+        let mark = if self.has_begun { BEGUN } else { 0 };
+        MAGIC << 48 | u64::from(self.identity) << 16 | u64::from(self.generation | mark)
     }
 
     pub(super) fn from_word(word: u64) -> Option<Record> {
-        (word >> 48 == MAGIC).then_some(Record { identity: (word >> 16) as u32, generation: word as u16 })
+        let (generation, has_begun) = (word as u16 & !BEGUN, word as u16 & BEGUN != 0);
+        (word >> 48 == MAGIC).then_some(Record { identity: (word >> 16) as u32, generation, has_begun })
     }
 
     /// Whether a cache with this record belongs to a disk with the other one.
     pub(super) fn belongs_to(self, disk: Record) -> bool {
-        self.identity == disk.identity && self.generation.wrapping_sub(disk.generation) <= 1
+        let begun_after = self.has_begun && self.generation == disk.next().generation;
+        self.identity == disk.identity && (self.generation == disk.generation || begun_after)
     }
 
     /// The record of the next start.
     #[must_use]
     pub(super) fn next(self) -> Record {
-        Record { generation: self.generation.wrapping_add(1), ..self }
+        Record { generation: self.generation.wrapping_add(1) & !BEGUN, ..self }
     }
 }
 
@@ -86,15 +95,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_reads_back_and_belongs_to_that_of_this_start_or_the_one_before() {
-        let record = Record { identity: 0xdead_beef, generation: 0xffff };
+    fn a_record_reads_back_and_belongs_to_that_of_this_start_or_where_one_has_begun_of_the_one_before() {
+        let record = Record { identity: 0xdead_beef, generation: 0x7fff, has_begun: false };
         assert_eq!(Record::from_word(record.to_word()), Some(record));
         for word in [0, u64::MAX, record.to_word() ^ 1 << 60] {
             assert_eq!(Record::from_word(word), None);
         }
         let next = record.next();
-        assert!(next.belongs_to(record) && next.belongs_to(next) && !record.belongs_to(next));
-        assert!(!next.next().belongs_to(record) && !Record { identity: 1, ..next }.belongs_to(record));
+        let begun = Record { has_begun: true, ..next };
+        assert_eq!((next.generation, Record::from_word(begun.to_word())), (0, Some(begun)));
+        assert!(begun.belongs_to(record) && begun.belongs_to(next) && next.belongs_to(next));
+        assert!(!next.belongs_to(record) && !record.belongs_to(next) && !begun.next().belongs_to(record));
+        assert!(!Record { identity: 1, ..begun }.belongs_to(record));
     }
 
     #[test]

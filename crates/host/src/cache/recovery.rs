@@ -243,7 +243,7 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
         Ok::<_, LayerError>(Record::from_word(words[0]))
     };
     let (words, next) = match (record(SSC)?, record(DISK)?) {
-        (None, None) => (None, Record { identity, generation: 0 }),
+        (None, None) => (None, Record { identity, generation: 0, has_begun: false }),
         (Some(ssc), Some(disk)) if ssc.belongs_to(disk) => (
             Some(read_words(&mut array, (LAYER.name, SSC), layout.bitmap, layout.words, layout.per_block)?),
             disk.next(),
@@ -251,7 +251,7 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
         (ssc, disk) => {
             let shown = |record: Option<Record>| match record {
                 None => "none".to_string(),
-                Some(Record { identity, generation }) => format!("{identity:08x}.{generation}"),
+                Some(Record { identity, generation, .. }) => format!("{identity:08x}.{generation}"),
             };
             return Err(LayerError::OtherPair { cache: shown(ssc), disk: shown(disk) });
         }
@@ -263,12 +263,12 @@ pub(super) fn find(devices: Vec<Box<dyn Device>>, config: &CacheConfig) -> Resul
             return Ok(Found { array, layout, cache_blocks, words });
         }
     }
-    for device in [SSC, DISK] {
+    for (device, has_begun) in [(SSC, true), (DISK, false), (SSC, false)] {
         let request = of_block(Op::Write, &(layout.record..layout.record + layout.per_block));
-        let cells = cells_of(next.to_word(), cell, layout.per_block);
+        let cells = cells_of(Record { has_begun, ..next }.to_word(), cell, layout.per_block);
         match array.alone(device, Request { fua: true, ..request }, &cells, &[])?.status {
             Status::Success => {}
-            // Neither counts a start that the cache could not.
+            // What follows does not count a start that this device could not.
             Status::ReadOnly | Status::StorageFull => break,
             status => return Err(LayerError::Unreadable { layer: LAYER.name, device, status }),
         }

@@ -466,7 +466,15 @@ fn what_cannot_work_is_refused() {
     let pair = |name: &str| parted(CacheManager::new(vec![ssc(), drive(name, &[])], config()).expect("a pair"));
     let (mut one, mut other) = (pair("disk"), pair("other"));
     let swapped = refused(vec![one.remove(0), other.remove(1)]).to_string();
-    assert!(swapped.contains("expected those of one pair"), "{swapped}");
+    assert!(swapped.contains("expected those of one pair with as many starts"), "{swapped}");
+    // One of two pairs that are alike was started once more: its cache knows more than the other's disk, and the other way round.
+    let again = |pair| parted(CacheManager::new(pair, config()).expect("the pair"));
+    for (cache_again, disk_again) in [(true, false), (false, true)] {
+        let of = |is_again| if is_again { again(pair("disk")) } else { pair("disk") };
+        let (mut caches, mut disks) = (of(cache_again), of(disk_again));
+        let missed = refused(vec![caches.remove(0), disks.remove(1)]);
+        assert!(matches!(missed, LayerError::OtherPair { .. }), "{cache_again}: {missed}");
+    }
     let new = refused(vec![ssc(), one.remove(0)]).to_string();
     assert!(new.contains("the cache has the record none"), "{new}");
     let mut used = ssc();

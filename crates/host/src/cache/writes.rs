@@ -10,9 +10,6 @@ use super::{CacheManager, DISK, Mode, Purpose, SSC, of_block, of_set};
 use crate::layer::{Ended, whole_units_of};
 use crate::seeded::{LayerBug, seeded};
 
-/// Most sectors of zeroes that a disk without write zeroes gets at a time.
-const ZEROES: u64 = 2048;
-
 /// The way of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
@@ -42,7 +39,7 @@ pub(crate) struct Piece {
     to: u64,
     route: Route,
     step: Step,
-    /// Where the next write of the disk begins.
+    /// Where the next question about dirty blocks begins.
     at: u64,
     /// The disk is to have it on the medium: it is promised, or a dirty block is evicted for it.
     is_forced: bool,
@@ -157,16 +154,10 @@ impl CacheManager {
         command.cells.get(from..from + length).map_or(Vec::new(), <[u8]>::to_vec)
     }
 
-    /// Sends the next write, or the trim, of a part to the disk.
+    /// Sends the write, or the trim, of a part to the disk.
     pub(super) fn send_to_disk(&mut self, slot: u32, piece: Piece) {
         let Request { op, queue, stream, .. } = self.io.command(slot).request;
-        let sectors = piece.at..piece.to;
-        let (op, sectors) = match op {
-            Op::Trim | Op::WriteZeroes if !self.io.array.device(DISK).trims() => {
-                (Op::Write, sectors.start..sectors.end.min(sectors.start + ZEROES))
-            }
-            op => (op, sectors),
-        };
+        let sectors = piece.sectors();
         let cells = if op == Op::Write { self.cells_of_piece(slot, &sectors) } else { Vec::new() };
         let request = Request { fua: piece.is_forced, queue, stream, ..of_block(op, &sectors) };
         self.counts.disk_writes += 1;
@@ -203,7 +194,7 @@ impl CacheManager {
                     self.evict(slot, piece);
                 }
             }
-            (Step::Disk, Status::Success) => self.disk_has(slot, piece, part.request.end()),
+            (Step::Disk, Status::Success) => self.disk_has(slot, piece),
             (Step::Evict, Status::Success) => {
                 self.counts.evicted += blocks.len() as u64;
                 self.no_longer_dirty(blocks);
@@ -253,11 +244,8 @@ impl CacheManager {
         self.table.remove(blocks);
     }
 
-    /// The disk has a part up to a sector.
-    fn disk_has(&mut self, slot: u32, piece: Piece, end: u64) {
-        if end < piece.to {
-            return self.send_to_disk(slot, Piece { at: end, ..piece });
-        }
+    /// The disk has a part.
+    fn disk_has(&mut self, slot: u32, piece: Piece) {
         if piece.route == Route::Direct {
             let blocks = self.blocks_of(&piece.sectors());
             self.counts.written_direct += blocks.len() as u64;

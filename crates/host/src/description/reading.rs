@@ -87,9 +87,8 @@ fn check_order(field: &Field<'_>, kind: &LayerKind, config: &dyn LayerConfig, de
     let Some(below) = field.entry("below").and_then(|below| below.list("").ok()) else { return };
     for (place, (device, field)) in devices.iter().zip(&below).enumerate() {
         if config.needs_drives(place) && device.has_disks() {
-            let place = place + 1;
             errors.add(field.entry("disk").unwrap_or_else(|| field.clone()).expected(&format!(
-                "a drive, since device {place} below the layer {} is no hard disk: the cache is named before its disk",
+                "a drive: below[{place}] of the layer {} is its cache, and the disk comes behind it",
                 kind.name
             )));
         }

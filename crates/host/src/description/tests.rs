@@ -113,11 +113,11 @@ fn a_description_is_read_or_refused_with_its_line() {
         ),
         (
             "[[layer]]\nkind = \"flashcache\"\nbelow = [{ disk = \"spindle\" }, {}]\n",
-            "h.toml:3:19: layer[0].below[0].disk: found \"spindle\", expected a drive, since device 1 below the layer flashcache",
+            "h.toml:3:19: layer[0].below[0].disk: found \"spindle\", expected a drive: below[0] of the layer flashcache is its cache",
         ),
         (
             "[[layer]]\nkind = \"cache\"\nbelow = [{ kind = \"ata\", below = [{ disk = \"spindle\" }] }, {}]\n",
-            "h.toml:3:10: layer[0].below[0]: found a table, expected a drive, since device 1 below the layer cache",
+            "h.toml:3:10: layer[0].below[0]: found a table, expected a drive: below[0] of the layer cache is its cache",
         ),
         ("nonsense\n", "h.toml:1:"),
     ] {

@@ -185,7 +185,10 @@ pub enum MountError {
     #[error(transparent)]
     Fuse(#[from] FuseError),
     /// mkfs.btrfs looks at every mounted loop device of the machine, and fails on one whose file is dead.
-    #[error("{error}\nwhat dead servers have left mounted is in its way; take it down: {}", commands(left))]
+    #[error(
+        "{error}\nmkfs.btrfs fails while a dead server's file system is mounted anywhere; take it down: {}",
+        commands(left)
+    )]
     Left {
         /// What mkfs.btrfs said.
         error: ToolError,
@@ -199,11 +202,11 @@ pub enum MountError {
 
 /// The commands that take mounts down.
 fn commands(mountpoints: &[PathBuf]) -> String {
-    let commands = mountpoints.iter().map(|mountpoint| format!("`ssdlab mount --down {}`", mountpoint.display()));
+    let commands = mountpoints.iter().map(|mountpoint| format!("`ssdlab mount --down '{}'`", mountpoint.display()));
     commands.collect::<Vec<_>>().join(", ")
 }
 
-/// The mountpoints that dead servers of the calling user have left mounted: [`take_down`] takes them down.
+/// The mountpoints of file systems that dead servers of the calling user have left: [`take_down`] takes them down.
 ///
 /// Fails where the state of mounts cannot be read ([`MountError::State`]).
 pub fn left() -> Result<Vec<PathBuf>, MountError> {

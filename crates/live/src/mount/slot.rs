@@ -201,7 +201,7 @@ fn read_record(directory: &Path) -> Result<Option<Record>, MountError> {
     Ok(Some(record))
 }
 
-/// The mountpoints that dead servers of the calling user have left mounted, by name.
+/// The mountpoints of file systems that dead servers of the calling user have left, by name.
 pub(super) fn left() -> Result<Vec<PathBuf>, MountError> {
     let base = base();
     let slots = match fs::read_dir(&base) {
@@ -212,7 +212,8 @@ pub(super) fn left() -> Result<Vec<PathBuf>, MountError> {
     for slot in slots {
         let directory = slot.map_err(broken(&base))?.path();
         let Some(seen) = Seen::in_slot(directory)? else { continue };
-        if seen.is_left()? {
+        // A file alone has no loop device over it.
+        if seen.record.fuse_directory != seen.record.mountpoint && seen.is_left()? {
             mountpoints.push(seen.record.mountpoint);
         }
     }

@@ -5,7 +5,7 @@ use super::common::bars_by_setting;
 use crate::frame::{Content, Drawn, Figure, Label, Outcomes, PaperContext, Preparation, Row, joined, names};
 
 /// Settings: what they are called, their variant, and what else is set.
-const SETTINGS: [(&str, &str, &[&str]); 11] = [
+const SETTINGS: [(&str, &str, &[&str]); 12] = [
     ("SSD", SSD, &[]),
     ("SSD with LRU", "SSD, LRU", &[]),
     ("SSD with trim", "SSD, trim", &[]),
@@ -13,13 +13,17 @@ const SETTINGS: [(&str, &str, &[&str]); 11] = [
     ("SSC", "SSC, write-back", &[]),
     ("SSC, victims with the fewest dirty blocks", "SSC, fewest dirty", &[]),
     ("SSC without silent eviction", "SSC, collection as usual", &[]),
-    ("SSC, checkpoints of the whole map", "SSC, write-back", &["ftl.map_checkpoint=full"]),
-    ("SSC, checkpoints of what changed", "SSC, write-back", &["ftl.map_checkpoint=changed"]),
+    ("SSC with over-provisioning for checkpoints", "SSC, write-back", &[FOR_CHECKPOINTS]),
+    ("the same, checkpoints of the whole map", "SSC, write-back", &[FOR_CHECKPOINTS, "ftl.map_checkpoint=full"]),
+    ("the same, checkpoints of what changed", "SSC, write-back", &[FOR_CHECKPOINTS, "ftl.map_checkpoint=changed"]),
     ("SSC, misses by words", "SSC, misses by words", &[]),
     ("SSC, misses by errors", "SSC, misses by errors", &[]),
 ];
 
 const SSD: &str = "SSD, write-back";
+
+/// Checkpoints take up to four blocks of each plane.
+const FOR_CHECKPOINTS: &str = "capacity.over_provisioning=14%";
 
 /// Inputs that are looked at: one where reads and writes mix, one with few writes, one with flushes.
 const INPUTS: [&str; 3] = ["fileserver, 8 GB", "webserver, 12 GB", "varmail, 4 GB"];
