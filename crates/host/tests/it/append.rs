@@ -273,7 +273,10 @@ fn what_cannot_work_is_refused_with_the_place() {
     assert!(refused.contains("host.toml:2:8") && refused.contains("5 segments"), "{refused}");
     let page = drive(&["ftl.design=page"]);
     let refused = host("").sectors(&page).expect_err("no segments").to_string();
-    assert!(refused.contains("found a drive of the design page, expected one with the command set segments or zoned"), "{refused}");
+    assert!(
+        refused.contains("found a drive of the design page, expected one with the command set segments or zoned"),
+        "{refused}"
+    );
     let few = drive(&[ZONES, &["ftl.max_open_zones=2", "ftl.max_active_zones=3"]].concat());
     let refused = host("").sectors(&few).expect_err("too few active zones").to_string();
     assert!(refused.contains("expected ftl.max_active_zones = 4 or more"), "{refused}");
