@@ -25,8 +25,8 @@ const SSD: &str = "SSD, write-back";
 /// Checkpoints take up to four blocks of each plane.
 const FOR_CHECKPOINTS: &str = "capacity.over_provisioning=14%";
 
-/// Inputs that are looked at: one where reads and writes mix, one with few writes, one with flushes.
-const INPUTS: [&str; 3] = ["fileserver, 8 GB", "webserver, 12 GB", "varmail, 4 GB"];
+/// Inputs that are looked at: one where reads and writes mix, one with flushes.
+const INPUTS: [&str; 2] = ["fileserver, 8 GB", "varmail, 4 GB"];
 
 /// The columns.
 const SERIES: [&str; 13] = joined(names(&ALONE), names(&OVER_SSD));
