@@ -8,7 +8,7 @@ use super::valid::NOT_CLOSED;
 impl BlockPool {
     /// Walks a group: its lists and counts agree with the states of its superblocks. Too slow for every erase of a long run.
     pub(crate) fn audit(&self, group: u32) {
-        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let of_group = self.superblocks_of(group);
         let (mut free, mut erasing, mut usable) = (0, 0, 0);
         for block in of_group {
             let (state, valid) = (self.states[block as usize], self.valid[block as usize]);
@@ -28,7 +28,7 @@ impl BlockPool {
             let of_group = self.kinds[(group * self.per_group) as usize..][..self.per_group as usize].iter();
             let held = of_group.filter(|other| **other == kind).count() as u32;
             assert_eq!(self.set_aside[kind as usize].held[group as usize], held, "group {group}: blocks of {kind:?}");
-            let of_group = group * self.per_group..(group + 1) * self.per_group;
+            let of_group = self.superblocks_of(group);
             let retiring = |block: &u32| self.kind(*block) == kind && self.retiring[*block as usize];
             let retiring = of_group.filter(retiring).count() as u32;
             let counted = self.set_aside[kind as usize].retiring[group as usize];

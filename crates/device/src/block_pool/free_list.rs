@@ -68,7 +68,7 @@ impl BlockPool {
     /// Superblocks of a group that are free or are being erased, without those that wait for their last pin.
     pub(crate) fn free_or_certain(&self, group: u32) -> u32 {
         let pinned = |block: &u32| self.state(*block) == BlockState::Erasing && self.pins(*block) > 0;
-        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let of_group = self.superblocks_of(group);
         let waiting = if self.waits_for_erases(group) { of_group.filter(pinned).count() as u32 } else { 0 };
         let all = self.free[group as usize].len() as u32 + self.erasing[group as usize];
         assert!(waiting <= self.erasing[group as usize], "{waiting} blocks of group {group} wait for their last pin");

@@ -25,6 +25,7 @@ mod view;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use ssdlab_base::Divider;
 use ssdlab_flash::{BlockId, Flash, Geometry};
@@ -177,7 +178,7 @@ impl BlockPool {
         if self.superblocks.width() == 1 {
             return;
         }
-        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let of_group = self.superblocks_of(group);
         let mut lacking: Vec<u32> =
             of_group.filter(|superblock| self.states[*superblock as usize] == BlockState::Bad).collect();
         // Those that lack the fewest members first: what was dissolved long ago stays so.
@@ -217,6 +218,11 @@ impl BlockPool {
     #[inline]
     pub(crate) fn group_of(&self, superblock: u32) -> u32 {
         self.by_per_group.div(superblock)
+    }
+
+    /// The superblocks of a group.
+    pub(crate) const fn superblocks_of(&self, group: u32) -> Range<u32> {
+        group * self.per_group..(group + 1) * self.per_group
     }
 
     /// Superblocks opened for data since the drive was made.

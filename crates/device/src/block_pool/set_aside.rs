@@ -174,7 +174,7 @@ impl BlockPool {
 
     /// The closed map block of a group with the fewest valid units.
     pub(crate) fn emptiest_map_block(&self, group: u32) -> Option<u32> {
-        let of_group = group * self.per_group..(group + 1) * self.per_group;
+        let of_group = self.superblocks_of(group);
         let closed = of_group.filter(|block| self.is_map_block(*block) && self.state(*block) == BlockState::Closed);
         closed.min_by_key(|block| (self.valid(*block), *block))
     }

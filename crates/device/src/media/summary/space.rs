@@ -46,12 +46,11 @@ impl Media {
     /// Something waits for free blocks: where emptied blocks of a group wait for nothing but lists, those of one of them are
     /// written early. Returns whether one was.
     pub(crate) fn list_for_space(&mut self) -> bool {
+        let lacks_space =
+            |group: &u32| self.pool.free_blocks(*group) <= self.gc_reserve && self.pool.waits_for_erases(*group);
+        let groups: Vec<u32> = (0..self.pool.groups()).filter(lacks_space).collect();
         let mut written = false;
-        for group in 0..self.pool.groups() {
-            if self.pool.free_blocks(group) > self.gc_reserve || !self.pool.waits_for_erases(group) {
-                continue;
-            }
-            let blocks = self.awaited_for_space(group);
+        for blocks in self.awaited_for_space(&groups) {
             for block in blocks {
                 written |= self.list_early(block);
             }
@@ -59,17 +58,24 @@ impl Media {
         written
     }
 
-    /// The blocks whose lists an emptied block of a group waits for: of the one that waits for the fewest, if all do.
-    pub(super) fn awaited_for_space(&self, group: u32) -> Vec<BlockId> {
+    /// The blocks whose lists emptied blocks wait for and nothing else: for each of these groups, of the one that waits for the fewest.
+    fn awaited_for_space(&self, groups: &[u32]) -> Vec<Vec<BlockId>> {
         let summary = self.summary.as_ref().expect("the drive lists owners");
-        let mut holders: BTreeMap<u32, Vec<BlockId>> = BTreeMap::new();
+        let waits = |superblock: &u32| {
+            let pins = summary.pins[*superblock as usize];
+            pins > 0 && self.pool.state(*superblock) == BlockState::Erasing && self.pool.pins(*superblock) == pins
+        };
+        let all = groups.iter().flat_map(|group| self.pool.superblocks_of(*group)).filter(waits);
+        // In one walk for all groups: a drive that is nearly full comes here with every command that waits.
+        let mut holders: BTreeMap<u32, Vec<BlockId>> = all.map(|superblock| (superblock, Vec::new())).collect();
+        if holders.is_empty() {
+            return Vec::new();
+        }
         let mut hold = |superblock: u32, block: BlockId| {
-            let erasing = self.pool.state(superblock) == BlockState::Erasing && self.pool.group_of(superblock) == group;
-            if erasing && self.pool.pins(superblock) == summary.pins[superblock as usize] {
-                let blocks = holders.entry(superblock).or_default();
-                if !blocks.contains(&block) {
-                    blocks.push(block);
-                }
+            if let Some(blocks) = holders.get_mut(&superblock)
+                && !blocks.contains(&block)
+            {
+                blocks.push(block);
             }
         };
         for (block, unlisted) in &summary.unlisted {
@@ -86,7 +92,11 @@ impl Media {
                 }
             }
         }
-        holders.into_values().min_by_key(Vec::len).unwrap_or_default()
+        let fewest = |group: &u32| {
+            let of_group = holders.range(self.pool.superblocks_of(*group)).map(|(_, blocks)| blocks);
+            of_group.filter(|blocks| !blocks.is_empty()).min_by_key(|blocks| blocks.len()).cloned()
+        };
+        groups.iter().filter_map(fewest).collect()
     }
 
     /// Writes lists of all open blocks with pages that none names; whether one was written.
