@@ -43,8 +43,8 @@ const DIFFERS: &str = "Collection decides. The board has one waiting room, and c
     reads miss, for one in twenty with FlashCache. Webserver's mix needs no collection at 4 GB, and both are equal, as the paper says. Under \
     varmail's mix the SSC makes every fsync durable, with a page that is filled in part, a list of owners for each open block and a unit of its log. \
     They take room as well, so it hits less. FlashCache with refused flushes writes nothing for an fsync; with flushes passed on it does 314 requests a second \
-    for the SSC's 1,497 (where a solid-state cache pays). In write-through the paper's SSC loses 5 %: ours flushes the cache with the disk, where a flush of \
-    the disk would do. The recorded webserver's set of 16 MB fits in the disk's own cache.";
+    for the SSC's 1,722 (where a solid-state cache pays). In write-through the paper's SSC loses 5 %: ours waits for the flushes of the disk, which FlashCache \
+    refuses. The recorded webserver's set of 16 MB fits in the disk's own cache.";
 
 /// Runs of an input: the disk alone, and both caches in a mode.
 struct Systems {
