@@ -77,7 +77,6 @@ impl Words for MissCheck {
 }
 
 const REGION_BYTES: u64 = 64 << 20;
-const CACHE_FLUSH_BYTES: u64 = 16 << 20;
 const SEQUENTIAL_BYTES: u64 = 256 << 10;
 
 /// Its keys in descriptions.
@@ -157,9 +156,10 @@ const KEYS: &[Key] = &[
     Key::new(
         "cache_flush",
         Kind::Size { least: 0, most: 1 << 40, step: SECTOR_BYTES },
-        Default::number(CACHE_FLUSH_BYTES),
-        "A flush goes to the cache where dirty blocks wait for it, and when so many bytes went past or through the cache to the disk since its \
-         last one, so that a crash costs no more clean blocks; `0` sends it each flush (Getting Real, section 3.3.1, does; the default is ours).",
+        Default::number(0),
+        "Bytes that go to the disk, past or through the cache, before the next flush goes to the cache as well, though no dirty block waits for it. \
+         `0` sends it each flush (Getting Real, section 3.3.1). More spares the cache in write-through, and a crash costs the clean blocks \
+         of regions that were written since (ours).",
     ),
     Key::new(
         "identity",
