@@ -75,6 +75,7 @@ pub(crate) fn torture(args: &Torture) -> Result<ExitCode, Failure> {
     watched(args, None, |stop, watch| sequences.run(stop, watch))
 }
 
+/// Commands of a seed, as the command line says or by default.
 fn commands(args: &Torture) -> u64 {
     args.ops.unwrap_or(COMMANDS)
 }
@@ -330,7 +331,7 @@ fn stack_scope(args: &Torture) -> Result<StackScope, Failure> {
     Ok(StackScope { host, drive, commands: commands(args), drivers: args.drivers, faults: true })
 }
 
-/// Refuses disks of which not every sector can be compared after each cut.
+/// Refuses large disks: torture compares every sector of a disk after each cut.
 fn check_disks(file: &Path, host: &Host) -> Result<(), Failure> {
     let any_drive = Description::from(ssdlab::Device::named("demo-tlc")?).resolve().map_err(Failure::input)?;
     for (name, member) in host.members(&any_drive) {

@@ -311,8 +311,8 @@ impl Durable {
         let pending: Vec<u64> = self.pending_cells(sector).collect();
         let Sector { floor, floor_order, later, doubtful, .. } = &self.sectors[sector as usize];
         format!(
-            "(on flash {floor:#x} since {floor_order}, later {later:x?}, of failed commands {doubtful:x?}, of commands under \
-             way {pending:x?})"
+            "(on flash {floor:#x} since {floor_order}, later {later:x?}, of failed commands {doubtful:x?}, of commands in flight \
+             {pending:x?})"
         )
     }
 

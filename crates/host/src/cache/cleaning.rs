@@ -90,24 +90,19 @@ impl CacheManager {
         }
         let Some(batch) = &mut self.batch else { return };
         batch.in_flight -= 1;
-        let is_good = part.status == Status::Success;
-        if is_good {
-            self.was_flushed(part.device, covered);
-        }
-        match (part.device, is_good) {
-            (SSC, true) => self.batch_copies(),
-            (SSC, false) => {
+        let of_cache = part.device == SSC;
+        if part.status != Status::Success {
+            if of_cache {
                 self.ssc_failed(part.status);
-                self.end_batch(part.status);
             }
-            (_, true) => self.clean_copied(),
-            (_, false) => self.end_batch(part.status),
+            return self.end_batch(part.status);
         }
-    }
-
-    fn batch_copies(&mut self) {
-        if let Some(batch) = &mut self.batch {
+        if of_cache {
             batch.step = Step::Copies;
+        }
+        self.was_flushed(part.device, covered);
+        if !of_cache {
+            self.clean_copied();
         }
     }
 

@@ -122,11 +122,6 @@ impl DirtyTable {
         }
     }
 
-    /// Blocks are about to change: what was chosen or copied of them is older.
-    pub(super) fn changes(&mut self, blocks: Range<u32>) {
-        self.not_copied(blocks);
-    }
-
     /// The cache has them no more, or the disk has them as well.
     pub(super) fn remove(&mut self, blocks: Range<u32>) {
         while let Some(block) = self.next(blocks.clone()) {
@@ -240,7 +235,7 @@ mod tests {
             let blocks = first..first + rng.random_range(1..5);
             match rng.random_range(0..4) {
                 0 | 1 => {
-                    table.changes(blocks.clone());
+                    table.not_copied(blocks.clone());
                     table.written(blocks.clone());
                     list.retain(|block| !blocks.contains(block));
                     copied.retain(|block| !blocks.contains(block));

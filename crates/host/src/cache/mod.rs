@@ -6,7 +6,7 @@
 //!   write   -> write-dirty -> answer                                            (write-back)
 //!           -> bits of its regions -> disk -> write-clean -> answer             (write-through)
 //!           -> bits of its regions -> disk -> evict -> answer                   (what is not cached)
-//!   flush   -> cache and disk, each where something waits for it ([`Unflushed`]) -> answer
+//!   flush   -> cache, and the disk where it was written ([`Unflushed`]; with `cache_flush` the cache likewise) -> answer
 //!                 above the dirty limit: flush of the cache -> read of dirty blocks -> disk -> flush of the disk -> clean
 //! ```
 //!
@@ -225,7 +225,7 @@ impl CacheManager {
         }
     }
 
-    /// A flush of the devices on which something waits for it.
+    /// A flush of the devices on which something waits for it, and of the cache when `cache_flush` says so.
     fn flush(&mut self, slot: u32) {
         self.io.take_effect(slot);
         let Request { fua, queue, .. } = self.io.command(slot).request;

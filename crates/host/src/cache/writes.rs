@@ -39,8 +39,6 @@ pub(crate) struct Piece {
     to: u64,
     route: Route,
     step: Step,
-    /// Where the next question about dirty blocks begins.
-    at: u64,
     /// The disk is to have it on the medium: it is promised, or a dirty block is evicted for it.
     is_forced: bool,
 }
@@ -48,7 +46,7 @@ pub(crate) struct Piece {
 impl Piece {
     const fn new(sectors: Range<u64>, route: Route) -> Piece {
         let Range { start, end } = sectors;
-        Piece { from: start, to: end, route, step: Step::Disk, at: start, is_forced: false }
+        Piece { from: start, to: end, route, step: Step::Disk, is_forced: false }
     }
 
     pub(super) const fn sectors(self) -> Range<u64> {
@@ -123,7 +121,8 @@ impl CacheManager {
     fn begin_piece(&mut self, slot: u32, piece: Piece) {
         let (sectors, request) = (piece.sectors(), self.io.command(slot).request);
         let blocks = self.blocks_of(&sectors);
-        self.table.changes(blocks.clone());
+        // What was chosen or copied of them is older.
+        self.table.not_copied(blocks.clone());
         if piece.route == Route::Dirty {
             let whole = self.sectors_of(&blocks) == sectors;
             let write = if whole { of_set(WRITE_DIRTY, &sectors) } else { of_block(Op::Write, &sectors) };
@@ -214,7 +213,7 @@ impl CacheManager {
                 }
                 self.io.command(slot).note(status, None);
                 if step == Step::Cache && piece.route == Route::Dirty {
-                    self.ask(slot, Piece { step: Step::Ask, ..piece });
+                    self.ask(slot, Piece { step: Step::Ask, ..piece }, piece.from);
                 } else {
                     self.piece_done(slot, piece);
                 }
@@ -222,9 +221,10 @@ impl CacheManager {
         }
     }
 
-    /// Asks which blocks of a write that failed are dirty. They are read in the cache: after a power cut they may be dirty, too.
-    fn ask(&mut self, slot: u32, piece: Piece) {
-        let blocks = self.blocks_of(&(piece.at..piece.to));
+    /// Asks which blocks of a write that failed are dirty, from a sector on. They are read in the cache: after a power cut they may be
+    /// dirty, too.
+    fn ask(&mut self, slot: u32, piece: Piece, from: u64) {
+        let blocks = self.blocks_of(&(from..piece.to));
         let asked = blocks.start..blocks.end.min(blocks.start.saturating_add(MOST_BLOCKS));
         self.io.array.send(SSC, of_set(EXISTS, &self.sectors_of(&asked)), &[], Purpose::Piece(slot, piece));
     }
@@ -233,7 +233,7 @@ impl CacheManager {
         self.note_dirty(part);
         let end = part.request.end();
         if end < piece.to {
-            return self.ask(slot, Piece { at: end, ..piece });
+            return self.ask(slot, piece, end);
         }
         self.piece_done(slot, piece);
     }

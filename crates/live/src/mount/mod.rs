@@ -28,6 +28,7 @@ use rustix::thread::CapabilitySet;
 pub use down::{Down, take_down};
 pub use file_system::{FileSystem, UnknownFileSystem};
 pub use protect::{Protection, protect_process};
+pub use slot::left;
 
 use crate::Target;
 use crate::fuse::{End, FuseError, FuseFile};
@@ -204,13 +205,6 @@ pub enum MountError {
 fn commands(mountpoints: &[PathBuf]) -> String {
     let commands = mountpoints.iter().map(|mountpoint| format!("`ssdlab mount --down '{}'`", mountpoint.display()));
     commands.collect::<Vec<_>>().join(", ")
-}
-
-/// The mountpoints of file systems that dead servers of the calling user have left: [`take_down`] takes them down.
-///
-/// Fails where the state of mounts cannot be read ([`MountError::State`]).
-pub fn left() -> Result<Vec<PathBuf>, MountError> {
-    slot::left()
 }
 
 /// What was mounted.

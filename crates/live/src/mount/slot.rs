@@ -201,8 +201,12 @@ fn read_record(directory: &Path) -> Result<Option<Record>, MountError> {
     Ok(Some(record))
 }
 
-/// The mountpoints of file systems that dead servers of the calling user have left, by name.
-pub(super) fn left() -> Result<Vec<PathBuf>, MountError> {
+/// The mountpoints of file systems that dead servers of the calling user have left, by name: [`take_down`](super::take_down) takes them
+/// down.
+///
+/// # Errors
+/// The state of mounts cannot be read ([`MountError::State`]).
+pub fn left() -> Result<Vec<PathBuf>, MountError> {
     let base = base();
     let slots = match fs::read_dir(&base) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
