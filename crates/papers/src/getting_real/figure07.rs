@@ -39,11 +39,11 @@ pub(super) static FIGURE: Figure = Figure {
 const DIFFERS: &str = "Collection decides. The board has one waiting room, and copies of one victim go to one bank: while FlashCache's drive \
     collects, the other banks wait, and it copies some 470 pages a second. So the SSC gains more than in the paper wherever the drive is \
     nearly full, and FlashCache is slower than the disk from 4 GB on under fileserver's mix, where one write in two has 128 KB, which a disk does \
-    well. Erases fall by less than 90 %, 66 and 82 % at 12 GB: what silent eviction drops is read again and written again. At 4 GB a quarter of the \
-    reads miss, for one in twenty with FlashCache. Webserver's mix needs no collection at 4 GB, and both are equal, as the paper says. Under \
+    well. Erases fall by less than 90 %, 67 and 82 % at 12 GB: what silent eviction drops is read again and written again. At 4 GB three reads in \
+    ten miss, for one in twenty with FlashCache. Webserver's mix needs no collection at 4 GB, and both are equal, as the paper says. Under \
     varmail's mix the SSC makes every fsync durable, with a page that is filled in part, a list of owners for each open block and a unit of its log. \
     They take room as well, so it hits less. FlashCache with refused flushes writes nothing for an fsync; with flushes passed on it does 314 requests a second \
-    for the SSC's 1,722 (where a solid-state cache pays). In write-through the paper's SSC loses 5 %: ours waits for the flushes of the disk, which FlashCache \
+    for the SSC's 1,689 (where a solid-state cache pays). In write-through the paper's SSC loses 5 %: ours waits for the flushes of the disk, which FlashCache \
     refuses. The recorded webserver's set of 16 MB fits in the disk's own cache.";
 
 /// Runs of an input: the disk alone, and both caches in a mode.

@@ -13,8 +13,9 @@
 //! still needed, and writes these again with the new ones. A note is needed while flash has an older copy of its block, so there are
 //! never more needed notes than units of flash; with room for twice as many a log unit is at most half needed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
 use ssdlab_base::saved;
 use ssdlab_flash::UnitId;
 
@@ -73,7 +74,8 @@ pub(super) struct LogUnit {
 /// The log.
 pub(super) struct Log {
     pub(super) units: Vec<LogUnit>,
-    pub(super) facts: BTreeMap<u32, Fact>,
+    /// By block, what notes say of it. A checkpoint asks for each block of the map.
+    pub(super) facts: FxHashMap<u32, Fact>,
     /// Blocks with a fact in SRAM alone.
     pub(super) in_sram: BTreeSet<u32>,
     /// Log units in use, by how many facts have their home there.
@@ -133,7 +135,7 @@ impl Log {
         let unused = LogUnit { unit: UnitId::NONE, ..LogUnit::default() };
         Log {
             units: vec![unused; Log::units_for(flash_units, unit_bytes) as usize],
-            facts: BTreeMap::new(),
+            facts: FxHashMap::default(),
             in_sram: BTreeSet::new(),
             by_live: BTreeSet::new(),
             per_unit: Note::per_unit(unit_bytes),
@@ -282,7 +284,9 @@ impl Log {
             floor: fact.floor,
             clean: fact.clean,
         };
-        self.facts.iter().map(of).collect()
+        let mut all: Vec<Remembered> = self.facts.iter().map(of).collect();
+        all.sort_unstable_by_key(|fact| fact.lpn);
+        all
     }
 
     /// The log unit in use with the fewest needed notes.

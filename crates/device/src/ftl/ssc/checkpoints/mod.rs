@@ -418,8 +418,7 @@ impl Ssc {
             return [slot.lpn.0, UnitId::NONE.0, settled | if is_told { TOLD } else { 0 }];
         }
         // Of a block that was cleaned, a note says so, and not its copy: it is clean when the note is on flash.
-        let sequence = media.sequence_of(slot.unit);
-        let is_cleaned = fact.is_some_and(|fact| fact.clean && fact.floor == Some(sequence));
+        let is_cleaned = fact.is_some_and(|fact| fact.clean && fact.floor == Some(media.sequence_of(slot.unit)));
         let clean = if slot.clean && (!is_cleaned || is_told) { CLEAN } else { 0 };
         let cleaned = if is_cleaned && is_told { CLEANED } else { 0 };
         let lost = if media.flash.oob.is_poisoned(slot.unit) { LOST } else { 0 };
@@ -435,10 +434,12 @@ impl Ssc {
             slot.is_some_and(|slot| slot.unit != UnitId::NONE && !media.is_durable(media.page_of(slot.unit)))
         };
         let floors = self.log.facts.iter().filter_map(|(lpn, fact)| fact.floor.map(|floor| (*lpn, floor)));
+        let mut hidden: Vec<(u32, u64)> = floors.filter(hides).collect();
+        hidden.sort_unstable();
         State {
             settled: settled.to_vec(),
             log_units: log_units.filter(is_settled).map(|(number, unit)| (number, unit.0)).collect(),
-            hidden: floors.filter(hides).collect(),
+            hidden,
         }
     }
 
