@@ -65,6 +65,8 @@ impl Commands for Shrd {
                 }
                 Err(refusal) => refused(refusal),
             },
+            // Older copies of its units may have stayed in the buffer.
+            TWRITE_DATA if command.read_only => Ok(Outcome::new(Status::ReadOnly)),
             TWRITE_DATA => match self.data(media, &command) {
                 Ok(outcome) => outcome,
                 Err(refusal) => refused(refusal),
