@@ -248,9 +248,10 @@ class System:
         return words
 
     def forgets(self):
-        """Whether flushed data is lost, as docs/host.md says of a table in RAM, of refused flushes and of a miss that is not checked."""
+        """Whether flushed data is lost, as docs/host.md says of a table in RAM, of refused flushes, of a miss that is
+        not checked, and of clean blocks that are kept after a crash."""
         nodes = hosts.nodes(self.tree) if self.tree else ()
-        loses = (("table", "ram"), ("flushes", "refused"), ("miss_check", "none"))
+        loses = (("table", "ram"), ("flushes", "refused"), ("miss_check", "none"), ("drop_clean", "none"))
         return any(node.get("keys", {}).get(key) == value for node in nodes for key, value in loses)
 
     # What was accepted.

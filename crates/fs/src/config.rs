@@ -1,7 +1,7 @@
 //! The keys of a file system of the kind `alfs`: those of making it and those of mounting it.
 
 use ssdlab_base::Nanos;
-use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Key, Kind, Section};
+use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Key, Kind, Section, Words, word, words};
 
 /// What is decided when a file system is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,20 @@ pub struct MakeOptions {
     pub map_factor: u32,
     /// Tells apart file systems on one drive.
     pub seed: u64,
+}
+
+/// What an fsync of a file waits for beside its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fsync {
+    /// The nodes of the file, and its name where the check-point has none: a mount goes on with them behind the check-point.
+    RollForward,
+    /// A check-point.
+    Checkpoint,
+}
+
+impl Words for Fsync {
+    const WORDS: &'static [(&'static str, Fsync)] =
+        &[("roll-forward", Fsync::RollForward), ("check-point", Fsync::Checkpoint)];
 }
 
 /// What is decided when a file system is mounted.
@@ -35,6 +49,8 @@ pub struct Options {
     pub checkpoint_period: Nanos,
     /// Time without a call after which cleaning begins by itself, and between two segments of it; 0 for never.
     pub cleaning_period: Nanos,
+    /// What an fsync of a file waits for.
+    pub fsync: Fsync,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -108,6 +124,13 @@ pub const KEYS: &[Key] = &[
         KeyDefault::number(30 * SECOND),
         "Time without a call after which segments are cleaned by cost and benefit, one in each period; 0 for never.",
     ),
+    Key::new(
+        "fsync",
+        Kind::Word(words::<Fsync>),
+        KeyDefault::word("roll-forward"),
+        "What an fsync of a file waits for: its data and nodes, with which a mount goes on behind the newest check-point (as F2FS does), or \
+         a check-point (AMF, section 3.2).",
+    ),
 ];
 
 impl Default for MakeOptions {
@@ -127,6 +150,7 @@ impl Default for Options {
             read_ahead: 128 << 10,
             checkpoint_period: Nanos(60 * SECOND),
             cleaning_period: Nanos(30 * SECOND),
+            fsync: Fsync::RollForward,
         }
     }
 }
@@ -161,6 +185,9 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
         other => panic!("the key {other} has a value"),
     };
     let text = |key: &Key| {
+        if key.name == "fsync" {
+            return word(options.fsync).to_string();
+        }
         let value = key.kind.toml(number(key.name).into());
         value.as_str().map_or_else(|| value.to_string(), str::to_string)
     };
@@ -194,6 +221,7 @@ pub fn read(keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionErr
         read_ahead: keys.number("read_ahead")?,
         checkpoint_period: time("checkpoint_period")?,
         cleaning_period: time("cleaning_period")?,
+        fsync: keys.choice::<Fsync>("fsync")?,
     };
     Ok((make, options))
 }

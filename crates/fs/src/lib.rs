@@ -7,7 +7,8 @@
 //!   call      what is asked and answered            calls   gather and apply of each call
 //!   core      pages, nodes, inode map, space, logs  jobs    write-out, cleaning, check-points, loads
 //!   format    blocks as the drive has them          alfs    make, mount
-//!   check     walks a device by decoding of its own kinds   the registry
+//!   check     walks a device by decoding of its own restore what fsyncs wrote behind a check-point
+//!   kinds     the registry
 //! ```
 
 mod alfs;
@@ -23,6 +24,7 @@ mod jobs;
 pub mod kinds;
 mod metrics;
 mod reader;
+mod restore;
 pub mod seeded;
 mod tasks;
 

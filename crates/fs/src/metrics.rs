@@ -30,6 +30,12 @@ pub struct Metrics {
     pub table_blocks: u64,
     /// Blocks of the usage table that were written.
     pub usage_blocks: u64,
+    /// Fsyncs that wrote nodes of a file, and no check-point.
+    pub rolled_fsyncs: u64,
+    /// Files that a mount went on with behind the check-point.
+    pub rolled_files: u64,
+    /// Blocks behind the check-point that the mount could not read: a cut tore them, or media lost them.
+    pub unreadable_fsync_blocks: u64,
     /// Check-points.
     pub checkpoints: u64,
     /// Their blocks.

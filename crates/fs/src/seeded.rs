@@ -34,11 +34,27 @@ pub enum FsBug {
     TruncationForgotten,
     /// A freed inode is used again with the generation that it had.
     GenerationKept,
+    /// A number that the check-point knows is used again before the next one.
+    NumberUsedAgain,
+    /// An fsync of a file whose name has changed is none of a check-point.
+    RenameRolledForward,
+    /// Nodes of an fsync are written beside a check-point that is not durable.
+    FsyncBesideCheckpoint,
+    /// An fsync is answered when its nodes are sent.
+    NodesNotWaitedFor,
+    /// A mount takes the nodes of an fsync that are not all there.
+    PartOfFsync,
+    /// A mount takes nodes that are older than the check-point.
+    OldNodesRolledForward,
+    /// A mount trims segments that fsyncs have written since the check-point.
+    RolledSegmentTrimmed,
+    /// A mount takes a new file without its name.
+    NameNotRolledForward,
 }
 
 impl FsBug {
     /// All of them.
-    pub const ALL: [FsBug; 14] = [
+    pub const ALL: [FsBug; 22] = [
         FsBug::TrimBeforeCheckpoint,
         FsBug::CheckpointBeforeData,
         FsBug::OpenSegmentContinued,
@@ -53,6 +69,14 @@ impl FsBug {
         FsBug::CheckpointSegmentKept,
         FsBug::TruncationForgotten,
         FsBug::GenerationKept,
+        FsBug::NumberUsedAgain,
+        FsBug::RenameRolledForward,
+        FsBug::FsyncBesideCheckpoint,
+        FsBug::NodesNotWaitedFor,
+        FsBug::PartOfFsync,
+        FsBug::OldNodesRolledForward,
+        FsBug::RolledSegmentTrimmed,
+        FsBug::NameNotRolledForward,
     ];
 
     /// What goes wrong, in one line of a table.
@@ -75,6 +99,14 @@ impl FsBug {
             FsBug::CheckpointSegmentKept => "the first check-point after a mount goes on in the segment of the last",
             FsBug::TruncationForgotten => "a truncation that a crash interrupts is not taken up again",
             FsBug::GenerationKept => "a freed inode is used again with the generation that it had",
+            FsBug::NumberUsedAgain => "a number that the check-point knows is used again before the next check-point",
+            FsBug::RenameRolledForward => "an fsync of a renamed file writes its nodes and no check-point",
+            FsBug::FsyncBesideCheckpoint => "nodes of an fsync are written beside a check-point that is not durable",
+            FsBug::NodesNotWaitedFor => "an fsync is answered when its nodes are sent",
+            FsBug::PartOfFsync => "a mount takes the nodes of an fsync that are not all there",
+            FsBug::OldNodesRolledForward => "a mount takes nodes that are older than the check-point",
+            FsBug::RolledSegmentTrimmed => "a mount trims segments that fsyncs have written since the check-point",
+            FsBug::NameNotRolledForward => "a mount takes a new file without its name",
         }
     }
 }

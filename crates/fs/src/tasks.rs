@@ -1,9 +1,12 @@
 //! Tasks: calls and steps of jobs that may have to wait, each with a number.
 
+use std::collections::VecDeque;
+
 use ssdlab_base::Nanos;
 
-use crate::call::{Call, Errno, Reply};
+use crate::call::{Call, Errno, FileId, Reply};
 use crate::core::cache::Key;
+use crate::restore::Step;
 
 /// Where a call is that has more than one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,10 @@ pub(crate) enum Stage {
     Place(Pages),
     /// Writes up to this number are to end.
     Written(u64, Pages),
+    /// Nodes of a file are to be sent.
+    Nodes(FileId),
+    /// Writes up to this number are to end, which have the nodes of a file.
+    Durable(u64, u32),
     /// A check-point is to be durable.
     Checkpoint(Option<u32>),
 }
@@ -22,7 +29,7 @@ pub(crate) enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pages {
     /// The file; `None` for all files.
-    pub(crate) inode: Option<u32>,
+    pub(crate) file: Option<FileId>,
     /// From this block on.
     pub(crate) from: u32,
     /// Before this one.
@@ -46,6 +53,8 @@ pub(crate) enum Work {
     },
     /// Gets ready what a check-point writes of segments of the map that it cleans.
     Checkpoint,
+    /// Goes on with files that a mount found behind the check-point, in this order.
+    Restore(VecDeque<Step>),
 }
 
 /// A call on its way.

@@ -42,12 +42,16 @@ fn follow(blocks: &[Result<Box<Bytes>, Status>], superblock: &Superblock, first:
     let volume = superblock.volume;
     let unreadable = blocks.iter().filter(|block| block.is_err()).count() as u64;
     let mut chain = Chain { unreadable, ..Chain::default() };
-    let whole = |at: usize| -> Result<(Checkpoint, usize), Bad> {
-        let get = |at: usize| blocks.get(at).and_then(|block| block.as_ref().ok()).ok_or(Bad::Short);
-        let (_, count) = Checkpoint::begins(get(at)?, volume)?;
-        let parts: Result<Vec<&Bytes>, Bad> =
-            (at..at + count as usize).map(|at| get(at).map(|block| &**block)).collect();
-        Ok((Checkpoint::decode(&parts?, volume)?, count as usize))
+    let whole = |at: usize| -> Result<(Checkpoint, usize), MountError> {
+        let bad = |bad| MountError::Checkpoint { block: first + at as u32, bad };
+        let get = |at: usize| match blocks.get(at) {
+            Some(Ok(block)) => Ok(&**block),
+            Some(Err(status)) => Err(MountError::Unreadable { block: first + at as u32, status: *status }),
+            None => Err(bad(Bad::Short)),
+        };
+        let (_, count) = Checkpoint::begins(get(at)?, volume).map_err(bad)?;
+        let parts: Result<Vec<&Bytes>, MountError> = (at..at + count as usize).map(get).collect();
+        Ok((Checkpoint::decode(&parts?, volume).map_err(bad)?, count as usize))
     };
     let mut at = 0;
     let mut failed = None;
@@ -58,7 +62,7 @@ fn follow(blocks: &[Result<Box<Bytes>, Status>], superblock: &Superblock, first:
                     !checkpoint.is_first && checkpoint.version == newest.version + 1
                 });
                 if !follows {
-                    failed = Some(Bad::Field("version"));
+                    failed = Some(MountError::Checkpoint { block: first + at as u32, bad: Bad::Field("version") });
                     break;
                 }
                 chain.seen = chain.seen.max(checkpoint.version);
@@ -72,8 +76,8 @@ fn follow(blocks: &[Result<Box<Bytes>, Status>], superblock: &Superblock, first:
                 chain.end = at as u32;
                 chain.newest = Some(checkpoint);
             }
-            Err(bad) => {
-                failed = Some(bad);
+            Err(error) => {
+                failed = Some(error);
                 break;
             }
         }
@@ -87,9 +91,9 @@ fn follow(blocks: &[Result<Box<Bytes>, Status>], superblock: &Superblock, first:
         if later > begin
             && later.is_multiple_of(unit)
             && whole(later).is_ok()
-            && let Some(bad) = failed
+            && let Some(error) = failed
         {
-            return Err(MountError::Checkpoint { block: first + chain.end, bad });
+            return Err(error);
         }
     }
     Ok(chain)

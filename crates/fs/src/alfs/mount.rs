@@ -1,7 +1,10 @@
 //! Mounting (AMF, sections 3.2 and 3.3): the newest check-point is found, and with it TIMB and the usage table.
 //!
-//! It reads the superblock, the written parts of segments 1 and 2, TIMB blocks and usage blocks, and nothing else. What it takes for
+//! It reads the superblock, the written parts of segments 1 and 2, TIMB blocks, usage blocks, and what fsyncs wrote behind the
+//! check-point. What it takes for
 //! free and the drive does not is trimmed again: a crash may have come before the TRIM, or undone it.
+
+use std::collections::BTreeMap;
 
 use ssdlab_base::command_sets::segments::{Segment, SegmentShape, SegmentState};
 use ssdlab_base::{Op, Request};
@@ -11,14 +14,17 @@ use ssdlab_host::Device;
 use super::chain::{self, Chain};
 use crate::config::Options;
 use crate::core::Core;
+use crate::core::log::{Kind, log_of};
 use crate::core::space::State;
 use crate::error::MountError;
 use crate::file_system::FileSystem;
+use crate::format::summary::{self, Owner};
 use crate::format::superblock::Superblock;
 use crate::format::usage::{MAP_LOG, SegmentUse};
-use crate::format::{BLOCK_SECTORS, Bad, NOWHERE, map, usage};
+use crate::format::{BLOCK_SECTORS, Bad, Bytes, NOWHERE, map, usage};
 use crate::jobs::checkpoint::Checkpoints;
 use crate::reader::Reader;
+use crate::restore::find::{self, Rolled};
 use crate::seeded::{FsBug, seeded};
 
 /// The superblock and the two chains of check-points of a device.
@@ -82,8 +88,11 @@ impl FileSystem {
     ) -> Result<FileSystem, (MountError, Box<dyn Device>)> {
         let mut reader = Reader::new(device);
         match load(&mut reader, options) {
-            Ok((core, checkpoints)) => {
+            Ok((core, checkpoints, rolled)) => {
                 let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
+                if let Err(error) = system.restore(rolled) {
+                    return Err((error, system.into_device()));
+                }
                 system.proceed();
                 Ok(system)
             }
@@ -93,7 +102,7 @@ impl FileSystem {
 }
 
 /// Everything in memory, from what the drive has.
-fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), MountError> {
+fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints, Rolled), MountError> {
     let (superblock, segments, mut chains) = find(reader)?;
     let version = chains[0].seen.max(chains[1].seen);
     let no_checkpoint = || MountError::NoCheckpoint { unreadable: chains.iter().map(|chain| chain.unreadable).sum() };
@@ -110,6 +119,10 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
     core.next_generation = checkpoint.next_generation.max(2);
     core.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
     core.freeing = core.orphans.iter().map(|number| (*number, false)).collect();
+    let chain = checkpoint.logs[usize::from(core.logs.chained())];
+    let rolled =
+        find::find(reader, &superblock, chain, checkpoint.version, |segment| segments[segment as usize].written)?;
+    let mut rolled_owners = owners_by_segment(&core, rolled.owners())?;
 
     // A write that a crash cut off may have left a part of a block.
     let is_written_to =
@@ -117,7 +130,20 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
     for segment in 3..superblock.segments {
         let state = core.space.get(segment).state;
         let told = segments[segment as usize].state;
+        let rolled_here = rolled_owners.remove(&segment);
         match state {
+            State::Leaving if rolled_here.is_some() || rolled.segments.contains(&segment) => {
+                if seeded(FsBug::RolledSegmentTrimmed) {
+                    trim(reader, &superblock, segment)?;
+                }
+                // Its blocks are those of files.
+                let log = log_of(Kind::Data, superblock.logs);
+                if has_summary(reader, &superblock, segment, segments[segment as usize].written)? {
+                    core.space.seal(segment, log, true);
+                } else {
+                    core.logs.leave_loose(&mut core.space, log, segment, rolled_here.unwrap_or_default());
+                }
+            }
             State::Leaving => {
                 let is_to_trim = told != SegmentState::Free && !seeded(FsBug::TrimNotRepeated);
                 if is_to_trim && (core.read_only.is_some() || !trim(reader, &superblock, segment)?) {
@@ -129,7 +155,8 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
             State::Open(log) => {
                 let position = checkpoint.logs[usize::from(log).min(6)];
                 let is_at = position.segment == segment && is_written_to(segment, position.next);
-                let goes_on = checkpoint.is_clean && is_at && told == SegmentState::Open;
+                let is_untouched = told == SegmentState::Open || position.next == 0;
+                let goes_on = checkpoint.is_clean && is_at && is_untouched;
                 let goes_on = goes_on || (seeded(FsBug::OpenSegmentContinued) && position.segment == segment);
                 let mut owners = owners.remove(&segment).unwrap_or_default();
                 if log == MAP_LOG {
@@ -140,6 +167,17 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
                     continue;
                 }
                 owners.truncate(position.next as usize);
+                if rolled_here.is_some()
+                    && has_summary(reader, &superblock, segment, segments[segment as usize].written)?
+                {
+                    core.space.seal(segment, log, true);
+                    continue;
+                }
+                // What fsyncs name lies behind what the check-point knows.
+                if let Some(rolled) = rolled_here {
+                    let known = owners.len();
+                    owners.extend(rolled.into_iter().skip(known));
+                }
                 if goes_on && owners.len() == position.next as usize && position.next < superblock.data_blocks() {
                     core.logs.go_on_with(usize::from(log), position, owners);
                 } else {
@@ -155,11 +193,33 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints), M
     }
     let identity = reader.below.device().identify();
     let mut checkpoints = Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
+    core.logs.version = checkpoint.version;
+    if rolled.is_empty() && chain.segment != 0 && core.logs.positions()[usize::from(core.logs.chained())] == chain {
+        core.rolling.goes_on();
+    }
     // What a crash left behind the newest check-point cannot be written over.
     let is_open = segments[segment as usize].state == SegmentState::Open;
     let is_untouched = checkpoint.is_clean && version == checkpoint.version && is_written_to(segment, end) && is_open;
     checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
-    Ok((core, checkpoints))
+    Ok((core, checkpoints, rolled))
+}
+
+/// What the blocks of segments were written for, by segment, as files that follow a check-point name them.
+fn owners_by_segment(core: &Core, owners: BTreeMap<u32, Owner>) -> Result<BTreeMap<u32, Vec<Owner>>, MountError> {
+    let superblock = &core.superblock;
+    let mut by_segment: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
+    for (address, owner) in owners {
+        let (segment, block) = (address / superblock.segment_blocks, address % superblock.segment_blocks);
+        let is_data =
+            !matches!(core.space.get(segment).state, State::Fixed | State::Open(MAP_LOG) | State::Sealed(MAP_LOG));
+        if !is_data || block >= superblock.data_blocks() {
+            return Err(bad(address, "block that a node of an fsync names")(Bad::Field("segment")));
+        }
+        let list = by_segment.entry(segment).or_default();
+        list.resize(block as usize, Owner::Nothing);
+        list.push(owner);
+    }
+    Ok(by_segment)
 }
 
 /// TIMB and the usage table of a check-point, whose block is `place`.
@@ -209,6 +269,19 @@ fn load_tables(
         core.space.add(address);
     }
     Ok(())
+}
+
+/// Whether a segment has its summary at its end.
+fn has_summary(reader: &mut Reader, superblock: &Superblock, segment: u32, written: u64) -> Result<bool, MountError> {
+    if written < u64::from(superblock.segment_blocks) * BLOCK_SECTORS {
+        return Ok(false);
+    }
+    let first = segment * superblock.segment_blocks + superblock.data_blocks();
+    let parts = reader.blocks(first, superblock.summary_blocks())?;
+    let is_whole = |(part, block): (u32, &Result<Box<Bytes>, Status>)| {
+        block.as_ref().is_ok_and(|block| summary::decode(block, superblock.volume, segment, part).is_ok())
+    };
+    Ok((0..).zip(&parts).all(is_whole))
 }
 
 /// Trims a segment; false if the drive takes no changes any more.

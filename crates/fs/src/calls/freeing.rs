@@ -237,6 +237,10 @@ impl Core {
         }
         if is_unused(self, node) {
             self.free_node(node);
+            if self.inode(number).links > 0 {
+                // A mount that finds the file behind the check-point does not look for nodes that it has no more.
+                self.rolling.bar(number);
+            }
             if above == number {
                 self.inode_mut(number).index[entry] = 0;
             } else {

@@ -74,6 +74,7 @@ impl Op for Create<'_> {
         core.cache.insert(Key::node(number), Body::Inode(Box::new(inode)));
         core.set_node_dirty(number);
         core.touched.insert(number);
+        core.rolling.makes(number, parent, self.name);
         core.put_name(parent, &spot, &mut numbers, self.name, (number, self.kind));
         if self.kind == FileKind::Directory {
             core.count_link(parent, 1);
@@ -121,6 +122,8 @@ impl Op for Remove<'_> {
         core.take_name(self.directory.number, &found);
         if self.kind == FileKind::Directory {
             core.count_link(self.directory.number, -1);
+            // The check-point may have names in the directory that is removed.
+            core.rolling.bar(self.directory.number);
         }
         core.unlinked(found.number);
         Reply::Done

@@ -123,7 +123,9 @@ impl Op for Rename<'_> {
             core.count_link(source, -1);
             core.count_link(target, 1);
             core.inode_mut(found.number).parent = target;
+            core.rolling.bar_all();
         }
+        [source, target, found.number].into_iter().for_each(|number| core.rolling.bar(number));
         let now = core.now;
         core.inode_mut(found.number).changed = now;
         Reply::Done

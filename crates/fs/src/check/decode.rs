@@ -31,7 +31,7 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn of(bytes: &[u8]) -> Option<Shape> {
-        let is_known = is_whole(bytes, 0, b"ALFS") && word(bytes, 32) == 1;
+        let is_known = is_whole(bytes, 0, b"ALFS") && word(bytes, 32) == 2;
         is_known.then(|| Shape {
             volume: long(bytes, 40),
             segment_blocks: word(bytes, 48),

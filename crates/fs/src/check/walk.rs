@@ -100,10 +100,10 @@ impl Check {
         }
         let generation = word(bytes, 20);
         let mut inode = Inode { number, block, generation, end, blocks, counted: 0 };
-        for index in 0..984_u32 {
+        for index in 0..920_u32 {
             self.data(&mut inode, block, u64::from(index), word(bytes, 160 + 4 * index as usize));
         }
-        let mut first = 984;
+        let mut first = 920;
         for (slot, level) in [1, 1, 2, 2, 3, 3].into_iter().enumerate() {
             let node = word(bytes, 128 + 4 * slot);
             if node != 0 {
@@ -178,7 +178,7 @@ impl Check {
         let (links, entries) = (word(&bytes[..], 48), word(&bytes[..], 96));
         let end = ((1_u32 << bytes[33].min(24)) - 1) * 2;
         let mut directory = Directory { number, generation: word(&bytes[..], 20), end, names: 0, directories: 0 };
-        for index in 0..984_u32 {
+        for index in 0..920_u32 {
             self.names(&mut directory, index, word(&bytes[..], 160 + 4 * index as usize))?;
         }
         // Index blocks were found sound before; what was not is left out here.

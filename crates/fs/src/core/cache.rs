@@ -107,15 +107,15 @@ pub(crate) struct Entry {
     pub(crate) pins: u32,
     /// Entries that need it at hand.
     pub(crate) holds: u32,
-    /// Metadata that a check-point has sent and the drive does not have yet.
-    is_sent: bool,
+    /// Times that it was sent as metadata and the drive does not have it yet.
+    sends: u32,
     used: Cell<bool>,
 }
 
 impl Entry {
     fn can_be_dropped(&self) -> bool {
         let is_writing = matches!(&self.body, Body::Page(page) if page.writing != 0);
-        self.pins == 0 && self.holds == 0 && !self.is_dirty && !self.is_sent && !is_writing
+        self.pins == 0 && self.holds == 0 && !self.is_dirty && self.sends == 0 && !is_writing
     }
 }
 
@@ -210,7 +210,7 @@ impl Cache {
 
     /// Puts an entry in that is not there.
     pub(crate) fn insert(&mut self, key: Key, body: Body) {
-        let entry = Entry { key, body, is_dirty: false, pins: 0, holds: 0, is_sent: false, used: Cell::new(true) };
+        let entry = Entry { key, body, is_dirty: false, pins: 0, holds: 0, sends: 0, used: Cell::new(true) };
         let place = match self.free.pop() {
             Some(place) => {
                 self.entries[place as usize] = Some(entry);
@@ -233,20 +233,27 @@ impl Cache {
         self.entries[place as usize].take()
     }
 
-    /// Metadata is sent: it stays until the drive has it, or for ever if the drive does not take it.
+    /// A check-point sends metadata: it stays until the drive has it, or for ever if the drive does not take it.
     pub(crate) fn set_sent(&mut self, key: Key) {
-        let Some(entry) = self.entry_mut(key) else { return };
-        if !std::mem::replace(&mut entry.is_sent, true) {
+        if self.begin_send(key) {
             self.sent.push(key);
         }
     }
 
-    /// The drive has all that was sent.
+    /// The drive has all that a check-point sent.
     pub(crate) fn sent_is_written(&mut self) {
-        for key in std::mem::take(&mut self.sent) {
-            if let Some(entry) = self.entry_mut(key) {
-                entry.is_sent = false;
-            }
+        std::mem::take(&mut self.sent).into_iter().for_each(|key| self.end_send(key));
+    }
+
+    /// Metadata is sent: it stays until the drive has it. False if it is not there.
+    pub(crate) fn begin_send(&mut self, key: Key) -> bool {
+        self.entry_mut(key).map(|entry| entry.sends += 1).is_some()
+    }
+
+    /// The drive has what was sent, unless it was dropped meanwhile.
+    pub(crate) fn end_send(&mut self, key: Key) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.sends = entry.sends.saturating_sub(1);
         }
     }
 

@@ -9,9 +9,14 @@ use super::{Cancel, Core, Stop, View};
 use crate::call::Errno;
 use crate::format::superblock::Superblock;
 use crate::format::{NOWHERE, map};
+use crate::seeded::{FsBug, seeded};
 
 /// Address, in memory alone, of a node that no check-point has written yet.
 pub(crate) const PENDING: u32 = u32::MAX;
+
+/// Address, in memory alone, of a node that is gone, and whose number the newest check-point or an fsync behind it knows: what is found
+/// behind that check-point by this number must be that node.
+pub(crate) const FREED: u32 = u32::MAX - 1;
 
 /// The block of the map for a node.
 pub(crate) const fn part_of(number: u32) -> u32 {
@@ -37,6 +42,8 @@ pub(crate) struct InodeMap {
     pub(crate) dirty_table: BTreeSet<u32>,
     /// Nodes that there are.
     pub(crate) nodes_used: u32,
+    /// Numbers that are free from the next check-point on.
+    pub(crate) freed: u32,
 }
 
 impl InodeMap {
@@ -51,6 +58,7 @@ impl InodeMap {
             dirty_parts: BTreeSet::new(),
             dirty_table: BTreeSet::new(),
             nodes_used: 0,
+            freed: 0,
         }
     }
 
@@ -151,7 +159,11 @@ impl InodeMap {
             }
             part += 1;
         }
-        if needs.is_empty() { Err(Errno::NoSpace.into()) } else { Err(Stop::Missing(needs)) }
+        match (needs.is_empty(), self.freed) {
+            (false, _) => Err(Stop::Missing(needs)),
+            (true, 0) => Err(Errno::NoSpace.into()),
+            (true, _) => Err(Stop::Room),
+        }
     }
 }
 
@@ -192,8 +204,15 @@ impl Core {
         debug_assert!(removed.is_some_and(|entry| entry.holds == 0), "nothing needs node {number}");
         match self.set_node_address(number, NOWHERE) {
             PENDING => self.space.reserved -= 1,
-            address => self.space.remove_metadata(address),
+            address => {
+                self.space.remove_metadata(address);
+                if self.rolling.is_on() && !seeded(FsBug::NumberUsedAgain) {
+                    self.set_node_address(number, FREED);
+                    self.map.freed += 1;
+                }
+            }
         }
+        self.rolling.forget(number);
         self.map.nodes_used -= 1;
         self.cancelled.push(Cancel::One(Key::node(number)));
     }

@@ -14,7 +14,7 @@ use ssdlab_base::{Op, Request};
 use super::cache::Key;
 use super::space::Space;
 use crate::format::checkpoint::{LOGS, Part, Position};
-use crate::format::summary::{self, Owner};
+use crate::format::summary::{self, Link, Owner};
 use crate::format::superblock::Superblock;
 use crate::format::usage::MAP_LOG;
 use crate::format::{BLOCK_SECTORS, Bytes};
@@ -117,6 +117,12 @@ pub(crate) struct Logs {
     pub(crate) outbox: Vec<Outgoing>,
     superblock: Superblock,
     cell: usize,
+    /// Fsyncs append nodes to the log of [`Logs::chained`].
+    rolls: bool,
+    /// The version of the newest check-point.
+    pub(crate) version: u64,
+    /// The log of fsyncs cannot be followed from that check-point on: a segment of it ended while none was free.
+    pub(crate) is_chain_broken: bool,
     /// Blocks of summaries, and blocks that fill up write units.
     pub(crate) summary_blocks: u64,
     pub(crate) padding_blocks: u64,
@@ -133,13 +139,16 @@ pub(crate) enum Contents<'a> {
 }
 
 impl Logs {
-    pub(crate) fn new(superblock: Superblock, cell: usize) -> Logs {
+    pub(crate) fn new(superblock: Superblock, cell: usize, rolls: bool) -> Logs {
         Logs {
             logs: std::array::from_fn(|_| Log::default()),
             loose: FxHashMap::default(),
             outbox: Vec::new(),
             superblock,
             cell,
+            rolls,
+            version: 0,
+            is_chain_broken: false,
             summary_blocks: 0,
             padding_blocks: 0,
         }
@@ -174,14 +183,36 @@ impl Logs {
         if log == MAP_LOG { self.superblock.segment_blocks } else { self.superblock.data_blocks() }
     }
 
+    /// The log that fsyncs append nodes to: the summary of each of its segments says where it goes on.
+    pub(crate) const fn chained(&self) -> u8 {
+        log_of(Kind::FileNode, self.superblock.logs)
+    }
+
+    pub(crate) const fn is_chained(&self, log: u8) -> bool {
+        self.rolls && log == self.chained()
+    }
+
+    /// The check-point that is being made says where the log of fsyncs goes on: it has a segment then.
+    pub(crate) fn begin_chain(&mut self, space: &mut Space) {
+        let log = self.chained();
+        let has_segment = self.logs[log as usize].segment != 0 || self.rolls && self.begin(space, log).is_some();
+        self.is_chain_broken = !has_segment;
+    }
+
+    /// A log begins a segment; `None` if none is free.
+    fn begin(&mut self, space: &mut Space, log: u8) -> Option<u32> {
+        let segment = space.open(log)?;
+        self.logs[log as usize] = Log { segment, ..Log::default() };
+        if log != MAP_LOG {
+            self.loose.insert(segment, Loose::default());
+        }
+        Some(segment)
+    }
+
     /// Appends a block; its address. `None` if there is no segment for it.
     pub(crate) fn append(&mut self, space: &mut Space, log: u8, owner: Owner, contents: Contents<'_>) -> Option<u32> {
         if self.logs[log as usize].segment == 0 {
-            let segment = space.open(log)?;
-            self.logs[log as usize] = Log { segment, ..Log::default() };
-            if log != MAP_LOG {
-                self.loose.insert(segment, Loose::default());
-            }
+            self.begin(space, log)?;
         }
         let address = self.put(space, log, owner, contents);
         if self.logs[log as usize].next == self.end_of(log) {
@@ -264,19 +295,21 @@ impl Logs {
         }
         let segment = std::mem::take(&mut self.logs[log as usize].segment);
         if log != MAP_LOG {
-            self.write_summary(space, segment);
+            let next = if self.is_chained(log) { self.begin(space, log) } else { None };
+            self.is_chain_broken |= self.is_chained(log) && next.is_none();
+            self.write_summary(space, segment, Link { next: next.unwrap_or(0), version: self.version });
         }
         space.seal(segment, log, true);
     }
 
-    fn write_summary(&mut self, space: &mut Space, segment: u32) {
+    fn write_summary(&mut self, space: &mut Space, segment: u32, link: Link) {
         let loose = self.loose.remove(&segment).unwrap_or_default();
         let (blocks, end) = (self.superblock.summary_blocks(), self.superblock.data_blocks());
         let first = segment * self.superblock.segment_blocks + end;
         let (mut cells, mut records) = (Vec::new(), Vec::new());
         for part in 0..blocks {
             let entries = loose.owners.chunks(summary::ENTRIES).nth(part as usize).unwrap_or(&[]);
-            let block = summary::encode(self.superblock.volume, segment, part, entries);
+            let block = summary::encode(self.superblock.volume, segment, part, entries, link);
             if self.cell == 512 {
                 cells.extend_from_slice(&block[..]);
             } else {

@@ -10,6 +10,7 @@ pub(crate) mod free_segments;
 pub(crate) mod inode_map;
 pub(crate) mod log;
 pub(crate) mod pages;
+pub(crate) mod roll_forward;
 pub(crate) mod space;
 pub(crate) mod tree;
 pub(crate) mod view;
@@ -23,11 +24,12 @@ use cache::{Body, Cache, Key};
 use file::File;
 use inode_map::InodeMap;
 use log::{Kind, Logs, log_of};
+use roll_forward::RollForward;
 use space::Space;
 pub(crate) use view::View;
 
 use crate::call::{Errno, FileKind};
-use crate::config::Options;
+use crate::config::{Fsync, Options};
 use crate::format::inode::{Index, Inode};
 use crate::format::superblock::Superblock;
 use crate::metrics::Metrics;
@@ -125,6 +127,8 @@ pub(crate) struct Core {
     /// What is being read no longer belongs to its key.
     pub(crate) cancelled: Vec<Cancel>,
     pub(crate) next_generation: u32,
+    /// What fsyncs do without a check-point.
+    pub(crate) rolling: RollForward,
     /// Number of the next write of a page.
     next_write: u32,
     /// Why nothing can be changed any more.
@@ -134,11 +138,12 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(superblock: Superblock, options: Options, cell: usize) -> Core {
+        let rolls = options.fsync == Fsync::RollForward;
         let budget = (options.cache / crate::call::BLOCK_BYTES) as usize;
         Core {
             map: InodeMap::new(&superblock),
             space: Space::new(&superblock, cell != 512),
-            logs: Logs::new(superblock, cell),
+            logs: Logs::new(superblock, cell, rolls),
             superblock,
             options,
             cell,
@@ -157,6 +162,7 @@ impl Core {
             failed: FxHashMap::default(),
             cancelled: Vec::new(),
             next_generation: 2,
+            rolling: RollForward::new(rolls),
             next_write: 1,
             read_only: None,
             metrics: Metrics::default(),
@@ -243,6 +249,9 @@ impl Core {
             return;
         }
         self.dirty_nodes.insert(number);
+        if let Body::Index(index) = &entry.body {
+            self.rolling.index_is_dirty(index.inode, number);
+        }
         let log = self.log_of_node(number);
         self.dirty_by_log[log as usize] += 1;
         if !was_held {
@@ -257,6 +266,9 @@ impl Core {
         let is_held = entry.holds > 0;
         if !std::mem::replace(&mut entry.is_dirty, false) {
             return;
+        }
+        if let Body::Index(index) = &entry.body {
+            self.rolling.index_is_clean(index.inode, number);
         }
         self.dirty_nodes.remove(&number);
         self.dirty_by_log[log as usize] -= 1;
@@ -307,9 +319,11 @@ impl Core {
         for log in 0..6_u8 {
             let behind = self.dirty_by_log[log as usize].saturating_sub(self.logs.room(log));
             let room = self.logs.room(log).saturating_sub(self.dirty_by_log[log as usize]);
-            segments += behind.div_ceil(data);
+            // A log that fsyncs use takes its next segment when one is full, and never has none.
+            let begins = u32::from(self.logs.is_chained(log) && room == 0 && behind.is_multiple_of(data));
+            segments += behind.div_ceil(data) + begins;
             // Blocks that still fit into what the log has or takes.
-            let left = room + behind.next_multiple_of(data) - behind;
+            let left = room + behind.next_multiple_of(data) - behind + begins * data;
             slack[log as usize] = if self.is_metadata_log(log) { left } else { u32::MAX };
         }
         // Each page that is being written makes its node dirty when it is there. The worst is that each log just begins a segment.

@@ -1,7 +1,7 @@
 //! What gather sees: everything in memory, with shared access.
 
 use super::cache::{Body, Key};
-use super::inode_map::{self, PENDING};
+use super::inode_map::{self, FREED, PENDING};
 use super::{Core, Need, Stop};
 use crate::call::{Errno, FileId, FileKind};
 use crate::format::inode::{Index, Inode, LEVELS, MOST_BLOCKS, Route, route, span};
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
             return Ok(None);
         }
         let address = self.map(inode_map::part_of(number))?[number as usize % 512];
-        Ok((address != NOWHERE && address != PENDING).then_some(address))
+        Ok((!matches!(address, NOWHERE | PENDING | FREED)).then_some(address))
     }
 
     /// An inode of whatever generation; `None` if there is none of that number.

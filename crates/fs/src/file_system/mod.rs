@@ -307,12 +307,31 @@ impl FileSystem {
     }
 
     fn step_below(&mut self, until: Nanos) -> bool {
-        let any = self.below.run(until) || (self.is_stuck() && self.below.run_stuck());
-        self.core.now = self.below.now();
+        let any = self.run_device(until);
         if any {
             self.proceed();
         }
         any
+    }
+
+    fn run_device(&mut self, until: Nanos) -> bool {
+        let any = self.below.run(until) || (self.is_stuck() && self.below.run_stuck());
+        self.core.now = self.below.now();
+        any
+    }
+
+    /// Runs a task to its end before anything else is at work. False if the device does not complete a command.
+    pub(crate) fn run_alone(&mut self, work: Work) -> bool {
+        self.start(work);
+        loop {
+            while self.take_ended() | self.run_tasks() {}
+            if self.tasks.is_empty() {
+                return true;
+            }
+            if !self.run_device(Nanos::MAX) {
+                return false;
+            }
+        }
     }
 
     /// Everything that is to be done now.

@@ -59,6 +59,21 @@ impl FileSystem {
                     Err(stop) => stop,
                 }
             }
+            Work::Restore(steps) => {
+                let Some(step) = steps.front() else {
+                    self.end_task(task);
+                    return;
+                };
+                match self.core.restore(step) {
+                    Ok(()) => {
+                        steps.pop_front();
+                        self.unpin(task);
+                        self.runnable.push_back(task);
+                        return;
+                    }
+                    Err(stop) => stop,
+                }
+            }
             Work::Checkpoint => match self.make_checkpoint() {
                 Ok(()) => {
                     self.end_task(task);
@@ -81,7 +96,7 @@ impl FileSystem {
             Work::Free(number) => self.free_ended(number),
             Work::Clean { .. } => (self.cleaning, self.cleaning_task) = (None, None),
             Work::Checkpoint => self.abandon_checkpoint(),
-            Work::Call(_) => {}
+            Work::Call(_) | Work::Restore(_) => {}
         }
         self.end_task(task);
     }

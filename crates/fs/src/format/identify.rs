@@ -79,9 +79,9 @@ mod tests {
         directory::seal_block(&mut names, volume, 1, 1, 4);
         let mut blocks = vec![
             (own.encode(volume, 0), Identity::Inode(5)),
-            (inode::Index::new(6, 5, 1, 1, 984).encode(volume), Identity::Index(6)),
+            (inode::Index::new(6, 5, 1, 1, 920).encode(volume), Identity::Index(6)),
             (names, Identity::Directory { inode: 1, index: 4 }),
-            (summary::encode(volume, 12, 0, &[]), Identity::Summary(12)),
+            (summary::encode(volume, 12, 0, &[], summary::Link::default()), Identity::Summary(12)),
             (usage::encode(volume, 3, &[]), Identity::Usage(3)),
         ];
         let parts = checkpoint.encode(volume).into_iter().enumerate();

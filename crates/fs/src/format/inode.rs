@@ -1,7 +1,7 @@
 //! Nodes: inodes, and the index blocks of files that are larger than an inode can address.
 //!
 //! ```text
-//!   inode   984 blocks
+//!   inode   920 blocks, and room for a name
 //!           2 index blocks of level 1:  1,008 blocks each
 //!           2 of level 2:               1,008 of level 1 each
 //!           2 of level 3:               1,008 of level 2 each, so 4 TiB and more
@@ -15,8 +15,8 @@ use crate::call::{BLOCK_BYTES, FileKind, MOST_FILE_BYTES};
 pub(crate) const INODE: [u8; 4] = *b"INOD";
 pub(crate) const INDEX: [u8; 4] = *b"INDX";
 
-/// Blocks that an inode addresses.
-pub const DIRECT: usize = 984;
+/// Blocks that an inode addresses: behind them is room for a name of 255 bytes ([`fsync`](super::fsync)).
+pub const DIRECT: usize = 920;
 
 /// Entries of an index block.
 pub const FAN: usize = 1008;

@@ -13,6 +13,7 @@
 
 pub mod checkpoint;
 pub mod directory;
+pub mod fsync;
 pub mod identify;
 pub mod inode;
 pub mod map;

@@ -43,15 +43,24 @@ impl Owner {
     }
 }
 
+/// Where a log goes on behind a segment, for who follows it from a check-point on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// The segment; 0 for none.
+    pub next: u32,
+    /// The version of the newest check-point then.
+    pub version: u64,
+}
+
 /// One block of the summary of a segment: number `part`, with the entries that are its.
-pub fn encode(volume: u64, segment: u32, part: u32, entries: &[Owner]) -> Box<Bytes> {
+pub fn encode(volume: u64, segment: u32, part: u32, entries: &[Owner], link: Link) -> Box<Bytes> {
     let mut block = zeroes();
     for (index, owner) in entries.iter().take(ENTRIES).enumerate() {
         let (first, second) = owner.encode();
         put_u32(&mut *block, HEADER + 8 * index, first);
         put_u32(&mut *block, HEADER + 8 * index + 4, second);
     }
-    seal(&mut block, volume, MAGIC, Header { a: segment, b: part, ..Header::default() });
+    seal(&mut block, volume, MAGIC, Header { a: segment, b: part, generation: link.next, version: link.version });
     block
 }
 
@@ -66,4 +75,14 @@ pub fn decode(block: &Bytes, volume: u64, segment: u32, part: u32) -> Result<Vec
     let at = |index: usize| HEADER + 8 * index;
     let owner = |index| Owner::decode((get_u32(block, at(index)), get_u32(block, at(index) + 4)));
     Ok((0..ENTRIES).map(owner).collect())
+}
+
+/// Where the log goes on behind a segment, as a block of its summary says.
+///
+/// # Errors
+/// It is another.
+pub fn link(block: &Bytes, volume: u64, segment: u32) -> Result<Link, Bad> {
+    let header = open(block, volume, MAGIC, "summary")?;
+    expect("segment", header.a, segment)?;
+    Ok(Link { next: header.generation, version: header.version })
 }

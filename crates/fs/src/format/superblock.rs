@@ -5,7 +5,7 @@ use super::{Bad, Bytes, HEADER, Header, expect, get_u32, get_u64, hash, open, pu
 pub(crate) const MAGIC: [u8; 4] = *b"ALFS";
 
 /// The format that this code writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What is fixed when a file system is made. Counts are of blocks of 4 KB unless they say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -210,6 +210,7 @@ impl FileSystem {
             self.below.send(Request::new(Op::Trim, u64::from(other) * sectors, sectors), &[], Purpose::TrimCheckpoints);
         }
         self.core.logs.all_saved();
+        self.core.logs.version = version;
         self.checkpoints.version = version;
         self.checkpoints.blocks = blocks;
         let joined = std::mem::take(&mut self.checkpoints.next);

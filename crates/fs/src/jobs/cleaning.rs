@@ -302,7 +302,7 @@ impl FileSystem {
         if self.cleaning_goes_on() {
             return false;
         }
-        if self.core.dirty_metadata() > 0 {
+        if self.core.dirty_metadata() > 0 || self.core.map.freed > 0 {
             self.checkpoints.is_wanted = true;
             return true;
         }

@@ -9,7 +9,7 @@
 use crate::call::FileKind;
 use crate::core::Core;
 use crate::core::cache::{Body, Key, Of};
-use crate::core::inode_map::PENDING;
+use crate::core::inode_map::{FREED, PENDING};
 use crate::core::log::{Contents, Kind, log_of};
 use crate::core::space::State;
 use crate::format::checkpoint::Checkpoint;
@@ -27,6 +27,7 @@ impl Core {
     pub(crate) fn encode_metadata(&mut self, victims: &[u32]) -> Result<Vec<u32>, NoSegment> {
         self.encode_directories()?;
         self.encode_nodes()?;
+        self.logs.begin_chain(&mut self.space);
         // Summaries of data and node segments that fill up are told here.
         self.logs.flush_all(&mut self.space);
         self.touch_map_of(victims);
@@ -40,6 +41,8 @@ impl Core {
         self.logs.flush_all(&mut self.space);
         self.logs.forget(&leaving);
         self.touched.clear();
+        self.map.freed = 0;
+        self.rolling.restart();
         Ok(leaving)
     }
 
@@ -76,13 +79,8 @@ impl Core {
                 .append(&mut self.space, log, Owner::Node(number), Contents::Metadata(bytes))
                 .ok_or(NoSegment)?;
             self.metrics.count(kind, 1);
-            match self.set_node_address(number, address) {
-                PENDING => self.space.reserved -= 1,
-                before => self.space.remove_metadata(before),
-            }
-            self.space.add(address);
+            self.node_is_at(number, address);
             self.cache.set_sent(Key::node(number));
-            self.set_node_clean(number);
         }
         Ok(())
     }
@@ -127,11 +125,13 @@ impl Core {
     fn encode_map(&mut self) -> Result<(), NoSegment> {
         for part in std::mem::take(&mut self.map.dirty_parts) {
             let Some(entry) = self.cache.entry_mut(Key::map(part)) else { continue };
-            let Body::Map(places) = &entry.body else { continue };
+            let Body::Map(places) = &mut entry.body else { continue };
+            places.iter_mut().filter(|place| **place == FREED).for_each(|place| *place = NOWHERE);
             debug_assert!(!places.contains(&PENDING), "all nodes of block {part} of the map have a place");
             let bytes = map::encode(part, places);
             entry.is_dirty = false;
             self.cache.set_sent(Key::map(part));
+            self.note_loaded(part);
             let before = self.map.address(part);
             let address = self.append_map(Kind::Map, bytes, before)?;
             self.map.set_address(part, address);

@@ -1,12 +1,13 @@
-//! Calls with stages: direct writes, fsync, sync. They take effect, then their pages are sent, then a check-point follows.
+//! Calls with stages: direct writes, fsync, sync. They take effect, then their pages are sent, then nodes or a check-point follow.
 
-use crate::call::{Call, Errno, FileKind, Reply, Sync};
+use crate::call::{Call, Errno, FileId, FileKind, Reply, Sync};
 use crate::calls::data::{Append, Read, Truncate, Write, blocks};
 use crate::calls::names::{Create, List, Lookup, Remove};
 use crate::calls::rename::Rename;
 use crate::calls::status::{BeginSync, Close, Open, Stat, StatFs};
 use crate::core::cache::Body;
 use crate::core::cache::Key;
+use crate::core::roll_forward::Roll;
 use crate::core::{Core, Stop};
 use crate::file_system::FileSystem;
 use crate::seeded::{FsBug, seeded};
@@ -59,23 +60,23 @@ impl Core {
                 ends(reply)
             }
             Call::Write { file, offset, length, content, mode } => {
-                let (is_direct, number) = (mode.is_direct, file.number);
+                let is_direct = mode.is_direct;
                 let reply =
                     self.attempt(Write { file: *file, offset: *offset, length: *length, content, is_direct })?;
-                Ok(written(reply, number, *offset, *length, is_direct, mode.sync))
+                Ok(written(reply, *file, *offset, *length, is_direct, mode.sync))
             }
             Call::Append { file, length, content, mode } => {
-                let (is_direct, number) = (mode.is_direct, file.number);
+                let is_direct = mode.is_direct;
                 let reply = self.attempt(Append { file: *file, length: *length, content, is_direct })?;
                 let offset = if let Reply::Appended { offset } = reply { offset } else { 0 };
-                Ok(written(reply, number, offset, *length, is_direct, mode.sync))
+                Ok(written(reply, *file, offset, *length, is_direct, mode.sync))
             }
             Call::Truncate { file, size } => ends(self.attempt(Truncate { file: *file, size: *size })?),
             Call::Stat { file } => ends(self.attempt(Stat { file: *file })?),
             Call::StatFs => ends(self.attempt(StatFs)?),
             Call::Fsync { file } | Call::Fdatasync { file } => {
                 self.attempt(BeginSync { file: Some(*file) })?;
-                Ok(Effect::Goes(Reply::Done, all_of(Some(file.number))))
+                Ok(Effect::Goes(Reply::Done, all_of(Some(*file))))
             }
             Call::Sync => {
                 self.attempt(BeginSync { file: None })?;
@@ -99,26 +100,26 @@ impl Core {
     }
 }
 
-const fn all_of(inode: Option<u32>) -> Stage {
-    Stage::Place(Pages { inode, from: 0, end: u32::MAX, is_direct: false, then_checkpoint: true })
+const fn all_of(file: Option<FileId>) -> Stage {
+    Stage::Place(Pages { file, from: 0, end: u32::MAX, is_direct: false, then_checkpoint: true })
 }
 
 /// How a write goes on that has taken effect in memory.
-fn written(reply: Reply, number: u32, offset: u64, length: u32, is_direct: bool, sync: Sync) -> Effect {
+fn written(reply: Reply, file: FileId, offset: u64, length: u32, is_direct: bool, sync: Sync) -> Effect {
     let then_checkpoint = sync != Sync::No;
     if !is_direct && !then_checkpoint {
         return Effect::Ends(reply);
     }
     let range = if is_direct && !then_checkpoint { blocks(offset, length.into()) } else { 0..u32::MAX };
     let (from, end) = (range.start, range.end);
-    Effect::Goes(reply, Stage::Place(Pages { inode: Some(number), from, end, is_direct, then_checkpoint }))
+    Effect::Goes(reply, Stage::Place(Pages { file: Some(file), from, end, is_direct, then_checkpoint }))
 }
 
 impl FileSystem {
     /// Sends the pages of a call. False if room was lacking.
     fn place_for(&mut self, pages: &Pages) -> bool {
-        let files: Vec<u32> = match pages.inode {
-            Some(number) => vec![number],
+        let files: Vec<u32> = match pages.file {
+            Some(file) => vec![file.number],
             None => self.core.dirty_files.iter().map(|(_, number)| *number).collect(),
         };
         let (mut any, mut is_full) = (false, false);
@@ -137,6 +138,20 @@ impl FileSystem {
         !is_full
     }
 
+    /// Sends the nodes of a file, where these are all that an fsync of it promises, and says what is to be waited for.
+    fn roll(&mut self, file: FileId) -> Result<Stage, Stop> {
+        let number = file.number;
+        if !self.core.touched.contains(&number) {
+            return Ok(Stage::Durable(self.core.rolling.last_write(number), number));
+        }
+        if !self.core.attempt(Roll { file })? {
+            return Ok(Stage::Checkpoint(Some(number)));
+        }
+        self.send_outbox();
+        self.core.rolling.sends_with(number, self.last_write);
+        Ok(Stage::Durable(self.last_write, number))
+    }
+
     /// Goes on with a call that has taken effect. The result when it ends; the stage where it waits.
     pub(crate) fn go_on(&mut self, task: u32, stage: Stage) -> Option<Result<(), Errno>> {
         let mut stage = stage;
@@ -152,8 +167,8 @@ impl FileSystem {
                         self.wait_for_room(task);
                         return None;
                     }
-                    let is_busy = match pages.inode {
-                        Some(number) => self.core.files.get(&number).is_some_and(|file| !file.pages.is_empty()),
+                    let is_busy = match pages.file {
+                        Some(file) => self.core.files.get(&file.number).is_some_and(|file| !file.pages.is_empty()),
                         None => self.core.writing_pages > 0,
                     };
                     stage = Stage::Written(if is_busy { self.last_write } else { 0 }, pages);
@@ -165,15 +180,45 @@ impl FileSystem {
                         return None;
                     }
                     if pages.is_direct
-                        && let Some(number) = pages.inode
+                        && let Some(file) = pages.file
                         && pages.end != u32::MAX
                     {
-                        self.core.let_pass(number, pages.from..pages.end);
+                        self.core.let_pass(file.number, pages.from..pages.end);
                     }
                     if !pages.then_checkpoint || seeded(FsBug::FsyncWithoutCheckpoint) {
                         return Some(Ok(()));
                     }
-                    stage = Stage::Checkpoint(pages.inode);
+                    stage = match pages.file {
+                        Some(file) if self.core.rolling.is_on() => Stage::Nodes(file),
+                        file => Stage::Checkpoint(file.map(|file| file.number)),
+                    };
+                }
+                Stage::Nodes(file) => {
+                    // Nodes that follow a check-point are found when that is durable.
+                    if self.checkpoints.is_encoded() && !seeded(FsBug::FsyncBesideCheckpoint) {
+                        self.set_stage(task, Stage::Nodes(file));
+                        self.checkpoints.join(task);
+                        return None;
+                    }
+                    stage = match self.roll(file) {
+                        Ok(stage) => stage,
+                        Err(Stop::Missing(needs)) => {
+                            self.set_stage(task, Stage::Nodes(file));
+                            self.load(needs, Some(task));
+                            return None;
+                        }
+                        Err(Stop::Failed(errno)) => return Some(Err(errno)),
+                        Err(_) => Stage::Checkpoint(Some(file.number)),
+                    };
+                }
+                Stage::Durable(last, number) => {
+                    if self.writes_are_open(last) && !seeded(FsBug::NodesNotWaitedFor) {
+                        self.set_stage(task, Stage::Durable(last, number));
+                        self.for_writes.push((last, task));
+                        return None;
+                    }
+                    self.core.nodes_are_written(number, last);
+                    return Some(Ok(()));
                 }
                 Stage::Checkpoint(inode) => {
                     let is_new = match inode {

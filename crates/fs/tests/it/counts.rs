@@ -2,15 +2,16 @@
 
 use ssdlab_base::Nanos;
 use ssdlab_flash::Contents;
+use ssdlab_fs::config::Fsync;
 use ssdlab_fs::{Call, Content, Errno, FileSystem, MakeOptions, Options, ROOT, Reply};
 
 use crate::drive::{answer, cache, call, create, drive, made, names, read, write};
 
-/// Each fsync of a new file of one block: its data, its inode, the root's block and inode, a block of the inode map, a TIMB block,
+/// With `fsync = "check-point"`, each fsync of a new file of one block: its data, its inode, the root's block and inode, a block of the inode map, a TIMB block,
 /// the block of the usage table, and a check-point of one block.
 #[test]
-fn each_fsync_of_a_new_file_writes_exactly_what_leads_to_it() {
-    let options = Options { checkpoint_period: Nanos::ZERO, ..cache(1000) };
+fn each_check_point_of_a_new_file_writes_exactly_what_leads_to_it() {
+    let options = Options { checkpoint_period: Nanos::ZERO, fsync: Fsync::Checkpoint, ..cache(1000) };
     let mut fs = made(80, &options);
     fs.reset_metrics();
     for number in 0..50_u64 {
@@ -32,7 +33,7 @@ fn each_fsync_of_a_new_file_writes_exactly_what_leads_to_it() {
 
 #[test]
 fn fsyncs_that_meet_share_a_check_point() {
-    let mut fs = made(64, &cache(1000));
+    let mut fs = made(64, &Options { fsync: Fsync::Checkpoint, ..cache(1000) });
     let mut files = Vec::new();
     for number in 0..20 {
         let file = create(&mut fs, ROOT, &format!("f{number}")).expect("a file");

@@ -1,4 +1,5 @@
-//! A file system on small drives of the design `aftl`: closed forms, full, corrupted, and on other drives. Calls against a model, crashes,
+//! A file system on small drives of the design `aftl`: closed forms, fsyncs without a
+//! check-point, full, corrupted, and on other drives. Calls against a model, crashes,
 //! damaged images and seeded bugs are in the crate `torture`.
 
 mod counts;
@@ -8,3 +9,4 @@ mod lost;
 mod payloads;
 mod planted;
 mod records;
+mod roll_forward;

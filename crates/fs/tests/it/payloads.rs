@@ -39,6 +39,7 @@ fn play(contents: Contents, page: &str, pages: u32) -> (String, ssdlab_fs::Metri
             3 => drop(call(&mut fs, Call::Fsync { file })),
             5 => drop(call(&mut fs, Call::Truncate { file, size: offset / 2 })),
             7 => drop(call(&mut fs, Call::Unlink { directory, name: name.into_bytes() })),
+            9 => drop(call(&mut fs, Call::Fsync { file: directory })),
             11 => drop(call(&mut fs, Call::Read { file, offset: 0, length: 50_000, is_direct: false })),
             _ => {}
         }
@@ -59,7 +60,7 @@ fn the_requests_do_not_depend_on_what_the_drive_keeps() {
     assert_eq!(play(Contents::Bytes, "4k", 8), bytes, "the same again");
     assert_eq!(play(Contents::Stamps, "4k", 8), bytes);
     assert_eq!(play(Contents::Nothing, "4k", 8), bytes);
-    assert!(bytes.1.checkpoints > 20, "{:?}", bytes.1);
+    assert!(bytes.1.checkpoints > 20 && bytes.1.rolled_fsyncs > 20, "{:?}", bytes.1);
 }
 
 /// Blocks of nothing fill up write units of 16 KB.

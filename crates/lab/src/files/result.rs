@@ -201,6 +201,8 @@ pub struct CheckpointsResult {
     pub inode_map_blocks_each: Option<f64>,
     /// Switches to the other check-point segment.
     pub switches: u64,
+    /// Fsyncs that wrote nodes of their file in place of a check-point.
+    pub rolled_fsyncs: u64,
 }
 
 /// What a cache did, in blocks.

@@ -105,6 +105,7 @@ pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> F
             timb_blocks_each: ratio(metrics.table_blocks, metrics.checkpoints),
             inode_map_blocks_each: ratio(metrics.map_blocks, metrics.checkpoints),
             switches: metrics.checkpoint_switches,
+            rolled_fsyncs: metrics.rolled_fsyncs,
         },
         cache: CacheResult {
             budget_bytes: run.options.cache,

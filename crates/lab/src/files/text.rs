@@ -73,6 +73,9 @@ impl fmt::Display for DeviceFilesResult {
         if let Some(blocks) = points.timb_blocks_each {
             text.push_str(&format!(", with {blocks:.1} TIMB blocks each"));
         }
+        if points.rolled_fsyncs > 0 {
+            text.push_str(&format!("; {} fsyncs wrote nodes in place of one", grouped(points.rolled_fsyncs)));
+        }
         row(f, "check-points", text)?;
         let calls = &fs.calls;
         if calls.waited_for_write_out + calls.waited_for_room > 0 {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Drive, DriveConfig, Options as DriveOptions, Status};
 use ssdlab_flash::{Contents, Geometry};
+use ssdlab_fs::config::Fsync;
 use ssdlab_fs::format::checkpoint::Checkpoint;
 use ssdlab_fs::format::identify::Identity;
 use ssdlab_fs::format::superblock::Superblock;
@@ -139,7 +140,14 @@ impl Alfs {
     pub(super) fn new(config: &DriveConfig) -> Result<Alfs, String> {
         let make = MakeOptions { logs: 2, ..MakeOptions::default() };
         let (checkpoint_period, cleaning_period) = (Nanos::ZERO, CLEANING_PERIOD);
-        let options = Options { cache: 4 << 20, checkpoint_period, cleaning_period, ..Options::default() };
+        let options = Options {
+            cache: 4 << 20,
+            checkpoint_period,
+            cleaning_period,
+            // As the paper says of flushes (section 3.2).
+            fsync: Fsync::Checkpoint,
+            ..Options::default()
+        };
         let fs = made(config, Contents::Bytes, &make, &options)?;
         Ok(Alfs { fs, files: BTreeMap::new() })
     }

@@ -75,7 +75,7 @@ pub(super) static FIGURE14: Figure = Figure {
     about: "The runs of Table 4: TIMB blocks of all bytes that ALFS writes, TIMB blocks with each check-point, blocks of the inode map \
             and of TIMB together, and the copies that cleaning of inode-map segments makes, of all copies. The paper's bars have no \
             numbers.",
-    differs: "A check-point here is written every 60 s, at each fsync, and when cleaning has made segments free; the paper does not \
+    differs: "A check-point here is written every 60 s, at each sync, and when cleaning has made segments free; the paper does not \
               say how often its own are.",
     series: &[INODE_MAP[0].0, INODE_MAP[1].0, INODE_MAP[2].0, INODE_MAP[3].0, INODE_MAP[4].0],
     content: Content::Runs { rows: |context| rows(context, &INODE_MAP), panels: nothing_more },

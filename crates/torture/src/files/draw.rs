@@ -60,10 +60,11 @@ impl Draw for FileScope {
     type Subject = Files;
 
     fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case<Files>, NotDrawn> {
+        let fsync = one_of(&mut rng(seed, "fsync"), &["\"roll-forward\"", "\"check-point\""]);
         let (mut rng, mut faults) = (rng(seed, "file system"), rng(seed, "file system faults"));
         let is_faulty = self.faults && faults.random_bool(0.3);
         try_drives(seed, TRIES, over, || {
-            let text = format!("{}{}", self.keys, keys(&mut rng, &self.keys));
+            let text = format!("{}{}", self.keys, keys(&mut rng, fsync, &self.keys));
             let subject = Files::new(self.kind, &text, "drawn").map_err(|cause| Some(cause.to_string()))?;
             let (drive, host) = draw_drive(seed, &mut rng, &subject)?;
             let mut case = Case { seed, drive, subject, steps: Vec::new() };
@@ -81,7 +82,7 @@ impl Draw for FileScope {
 }
 
 /// Keys that no text has yet.
-fn keys(rng: &mut Rng, given: &str) -> String {
+fn keys(rng: &mut Rng, fsync: &str, given: &str) -> String {
     let period = |rng: &mut Rng, most: u64| format!("\"{}us\"", rng.random_range(100..most));
     let limit = rng.random_range(2..=60);
     let checkpoint = if rng.random_bool(0.5) { "0".to_string() } else { period(rng, 200_000) };
@@ -98,6 +99,7 @@ fn keys(rng: &mut Rng, given: &str) -> String {
         ("read_ahead", one_of(rng, &["0", "16384", "131072"]).to_string()),
         ("checkpoint_period", checkpoint),
         ("cleaning_period", cleaning),
+        ("fsync", fsync.to_string()),
     ];
     let is_given = |key: &str| given.lines().any(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
     all.iter().filter(|(key, _)| !is_given(key)).map(|(key, value)| format!("{key} = {value}\n")).collect()

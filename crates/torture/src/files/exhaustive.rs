@@ -20,7 +20,7 @@ use crate::walk::{Sequences, each_event};
 const BEFORE: [&str; 7] = ["create /a", "write /a 0+5000", "create /b", "write /b 0+300", "mkdir /d", "sync", "drain"];
 
 /// What sequences are made of. `/d/a` is made by the renames.
-const ALPHABET: [&str; 14] = [
+const ALPHABET: [&str; 15] = [
     "write /a 4000+5000 depth=8",
     "append /b 5000 depth=8",
     "write /a 0+4096 sync depth=8",
@@ -28,6 +28,7 @@ const ALPHABET: [&str; 14] = [
     "truncate /b 9000 depth=8",
     "unlink /a depth=8",
     "create /d/c depth=8",
+    "append /d/c 5000 sync depth=8",
     "rename /a /d/a depth=8",
     "rename /b /a depth=8",
     "rename /d/a /b depth=8",
@@ -79,12 +80,16 @@ impl ShortSequences {
     /// Runs all sequences of 1 up to `length` calls, behind each a sync, cut at each event; until one fails, or `stop` is set. `watch`
     /// hears of the counts now and then.
     pub fn run(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync)) -> Outcome<Files> {
-        let keys = "logs = 2\ncache = 409600\ncheckpoint_period = 0\ncleaning_period = 0\n";
-        let subject = Files::new(self.kind, keys, "short sequences").unwrap_or_else(|error| panic!("{error}"));
-        let before: Vec<Step<FileCall>> = BEFORE.map(step).into();
-        let case = Case { seed: 1, drive: drive(), subject, steps: before };
+        let case = |fsync: &str| {
+            let keys = "logs = 2\ncache = 409600\ncheckpoint_period = 0\ncleaning_period = 0\n";
+            let keys = format!("{keys}fsync = \"{fsync}\"\n");
+            let subject = Files::new(self.kind, &keys, "short sequences").unwrap_or_else(|error| panic!("{error}"));
+            let before: Vec<Step<FileCall>> = BEFORE.map(step).into();
+            Case { seed: 1, drive: drive(), subject, steps: before }
+        };
+        let systems = ["roll-forward", "check-point"].map(case);
         let alphabet = ALPHABET.map(step);
-        let sequences = Sequences { systems: &[case], alphabet: &alphabet, length: self.length, jobs: self.jobs };
+        let sequences = Sequences { systems: &systems, alphabet: &alphabet, length: self.length, jobs: self.jobs };
         sequences.run(stop, watch, &every_cut)
     }
 }

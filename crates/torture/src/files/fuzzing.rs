@@ -9,7 +9,7 @@ use ssdlab_flash::Contents;
 use ssdlab_fs::check::check;
 use ssdlab_fs::format::checkpoint::{self, Checkpoint, Part, Position};
 use ssdlab_fs::format::inode::{Index, Inode};
-use ssdlab_fs::format::summary::Owner;
+use ssdlab_fs::format::summary::{Link, Owner};
 use ssdlab_fs::format::superblock::Superblock;
 use ssdlab_fs::format::usage::{SegmentUse, Usage};
 use ssdlab_fs::format::{BLOCK, Bytes, block_of, directory, map, mend, summary, superblock, usage, zeroes};
@@ -38,7 +38,8 @@ fn cache(blocks: u64) -> Options {
     Options { cache: blocks * BLOCK as u64, ..Options::default() }
 }
 
-/// A file system that was unmounted, with some of everything: files of one block and of many, index blocks of all levels, directories.
+/// A file system whose host crashed, with some of everything: files of one block and of many, index blocks of all levels, directories,
+/// and fsyncs behind the check-point, also of new files.
 ///
 /// # Panics
 /// Never: the drive is large enough.
@@ -66,7 +67,19 @@ pub fn sample() -> Box<dyn Device> {
     let large = make(&mut fs, Call::Create { directory: inner, name: b"large".to_vec() });
     (0..5).for_each(|at| write(&mut fs, large, at * 5_000_000_000, 20_000));
     assert_eq!(ask(&mut fs, Call::Sync).result, Ok(Reply::Done));
-    fs.unmount().map_err(|(reason, _)| reason).expect("an unmount")
+    let before = fs.metrics().rolled_fsyncs;
+    for number in 0..8 {
+        let directory = if number % 2 == 0 { ROOT } else { inner };
+        let file = make(&mut fs, Call::Create { directory, name: format!("late{number}").into_bytes() });
+        write(&mut fs, file, 0, 5_000);
+        assert_eq!(ask(&mut fs, Call::Fsync { file }).result, Ok(Reply::Done));
+    }
+    for at in 0..3 {
+        write(&mut fs, large, at * 7_000_000_000, 20_000);
+        assert_eq!(ask(&mut fs, Call::Fsync { file: large }).result, Ok(Reply::Done));
+    }
+    assert_eq!(fs.metrics().rolled_fsyncs - before, 11, "no fsync is a check-point");
+    fs.into_device()
 }
 
 /// The number of the sample's file system, with which its checksums begin.
@@ -217,7 +230,7 @@ fn example(kind: u8) -> Box<Bytes> {
             inode.encode(VOLUME, 4096 * 140)
         }
         2 => {
-            let mut index = Index::new(7, 5, 9, 1, 984);
+            let mut index = Index::new(7, 5, 9, 1, 920);
             (0..300).for_each(|entry| index.set(entry * 3, 100 + entry as u32));
             index.encode(VOLUME)
         }
@@ -232,7 +245,13 @@ fn example(kind: u8) -> Box<Bytes> {
         }
         4 => map::encode(0, &std::array::from_fn(|entry| entry as u32 * 3)),
         5 => map::encode_table(&(0..900).collect::<Vec<u32>>()),
-        6 => summary::encode(VOLUME, 4, 0, &[Owner::Node(5), Owner::Data { inode: 5, index: 2 }, Owner::Nothing]),
+        6 => summary::encode(
+            VOLUME,
+            4,
+            0,
+            &[Owner::Node(5), Owner::Data { inode: 5, index: 2 }, Owner::Nothing],
+            Link::default(),
+        ),
         7 => {
             let open = Usage { segment_use: SegmentUse::Open(2), valid: 3, age: 5 };
             usage::encode(VOLUME, 0, &[Usage { segment_use: SegmentUse::Fixed, ..open }, open, Usage::default()])

@@ -99,7 +99,7 @@ impl FileHost {
             subject,
             fs: Some(fs),
             limit,
-            oracle: is_cut.then(|| Oracle::new(&model)),
+            oracle: is_cut.then(|| Oracle::new(&model, case.subject.rolls())),
             is_cut,
             model,
             in_flight: BTreeMap::new(),
@@ -522,8 +522,10 @@ impl FileHost {
         for _ in 0..MOUNTS {
             match FileSystem::mount_or_return(device, &self.subject.options) {
                 Ok(fs) => {
+                    // They may have been those of an fsync that was answered.
+                    self.is_lost |= self.allowed.failed_reads && fs.metrics().unreadable_fsync_blocks > 0;
                     self.fs = Some(fs);
-                    return ControlFlow::Continue(());
+                    return if self.is_lost { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
                 }
                 Err((error, back)) => {
                     assert!(self.may_lose(&error), "it cannot be mounted: {error}");
@@ -557,7 +559,7 @@ impl FileHost {
         };
         totals.sectors_compared += model.files().map(|(_, bytes)| bytes.blocks().count() as u64 * 8).sum::<u64>();
         self.model = model;
-        self.oracle = self.is_cut.then(|| Oracle::new(&self.model));
+        self.oracle = self.is_cut.then(|| Oracle::new(&self.model, self.subject.rolls()));
         self.next_order = tree::ask(self.fs(), Call::StatFs).order + 1;
         self.collect();
         ControlFlow::Continue(())
@@ -570,7 +572,7 @@ impl FileHost {
         if self.fs().read_only_reason().is_some() {
             return ControlFlow::Continue(());
         }
-        let oracle = Oracle::new(&self.durable_model());
+        let oracle = Oracle::new(&self.durable_model(), self.subject.rolls());
         let until = Nanos(self.fs().now().0.saturating_add(self.hangs_after.0));
         match self.fs.take().expect("it is mounted").unmount_by(until) {
             Ok(device) => {

@@ -25,6 +25,7 @@ mod small;
 mod tree;
 
 use ssdlab_device::DriveConfig;
+use ssdlab_fs::config::Fsync;
 use ssdlab_fs::kinds::{FileSystemKind, KINDS};
 use ssdlab_fs::{MakeOptions, Options};
 use toml::Value;
@@ -65,6 +66,11 @@ impl Files {
         let kind = FileSystemKind::of_name(kind).map_err(|cause| ScriptError(format!("{file}: {cause}")))?;
         let (make, options) = kind.read(keys, file).map_err(|cause| ScriptError(cause.to_string()))?;
         Ok(Files { kind, keys: keys.to_string(), make, options })
+    }
+
+    /// Whether an fsync of a file makes the file alone durable.
+    fn rolls(&self) -> bool {
+        self.options.fsync == Fsync::RollForward
     }
 }
 

@@ -1,7 +1,8 @@
 //! What may be there after a crash of the host or a power cut.
 //!
 //! ```text
-//!   names, kinds   as after some call, not before the last that a completed fsync or sync covers
+//!   names, kinds   as after some call, not before the last that a completed sync, or fsync of a directory, covers
+//!                  and new files that an fsync covers, under a name that they had
 //!   sizes          of each file as after some call since its last fsync
 //!   blocks         of each file as its last fsync left them, or as a later call did, if it was that that made the file so long
 //!   all else       zeroes: no byte of a deleted file, or of a block that was never written
@@ -12,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ssdlab_fs::{Answer, Call, Errno, FileId, FileSystem};
+use ssdlab_fs::{Answer, Call, Errno, FileId, FileSystem, Reply};
 
 use super::model::{BLOCK, Block, Bytes, Changed, Model, Names};
 use super::tree::{Tree, read};
@@ -47,17 +48,31 @@ pub(super) struct Oracle {
     files: BTreeMap<FileId, History>,
     /// The last call that changed a file or directory, or its name.
     changes: BTreeMap<FileId, u64>,
+    /// An fsync of a file covers the file alone: names are as an older check-point has them.
+    rolls: bool,
+    /// Names of files that were made or renamed since the beginning, each since a call.
+    named: BTreeMap<FileId, Vec<(u64, FileId, Vec<u8>)>>,
+    /// Files that have no name any more.
+    unlinked: BTreeSet<FileId>,
+    /// The last fsync of a file that took effect, and the last that was answered.
+    fsyncs: BTreeMap<FileId, u64>,
+    promises: BTreeMap<FileId, u64>,
     zeroes: Block,
 }
 
 impl Oracle {
     /// What is there is durable.
-    pub(super) fn new(model: &Model) -> Oracle {
+    pub(super) fn new(model: &Model, rolls: bool) -> Oracle {
         let mut oracle = Oracle {
             names: Vec::new(),
             floor: 0,
             files: BTreeMap::new(),
             changes: BTreeMap::new(),
+            rolls,
+            named: BTreeMap::new(),
+            unlinked: BTreeSet::new(),
+            fsyncs: BTreeMap::new(),
+            promises: BTreeMap::new(),
             zeroes: Arc::new([0; BLOCK as usize]),
         };
         oracle.note_names(0, model);
@@ -78,7 +93,11 @@ impl Oracle {
     pub(super) fn note(&mut self, call: &Call, answer: &Answer, changed: Changed, model: &Model, is_answered: bool) {
         let order = answer.order + 1;
         if changed.names {
+            self.note_name(order, call, answer, model);
             self.note_names(order, model);
+        }
+        if let Some(file) = fsynced(call) {
+            self.fsyncs.insert(file, order);
         }
         if let Some(touched) = &changed.bytes
             && let Ok(bytes) = model.file(touched.file)
@@ -98,31 +117,46 @@ impl Oracle {
         }
         self.changes.extend(changed.of.into_iter().map(|file| (file, order)));
         if is_answered && answer.result.is_ok() {
-            self.answered(call, order);
+            self.answered(call, order, model);
+        }
+    }
+
+    /// A call gave a file a name, or took it.
+    fn note_name(&mut self, order: u64, call: &Call, answer: &Answer, model: &Model) {
+        let before = |directory: &FileId, name: &Vec<u8>| self.names.last()?.1.get(directory)?.get(name).copied();
+        match (call, &answer.result) {
+            (Call::Create { directory, name }, Ok(Reply::Found(made))) => {
+                self.named.entry(made.file).or_default().push((order, *directory, name.clone()));
+            }
+            (Call::Unlink { directory, name }, _) => self.unlinked.extend(before(directory, name)),
+            (Call::Rename { to_directory, to, .. }, _) => {
+                let replaced = before(to_directory, to);
+                let moved = model.names(*to_directory).ok().and_then(|names| names.get(to).copied());
+                self.unlinked.extend(replaced.filter(|replaced| Some(*replaced) != moved));
+                if let Some(moved) = moved {
+                    self.named.entry(moved).or_default().push((order, *to_directory, to.clone()));
+                }
+            }
+            _ => {}
         }
     }
 
     /// What an answer makes durable.
-    fn answered(&mut self, call: &Call, order: u64) {
-        let file = match call {
-            Call::Fsync { file } | Call::Fdatasync { file } => *file,
-            Call::Write { file, mode, .. } | Call::Append { file, mode, .. }
-                if mode.sync != ssdlab_fs::call::Sync::No =>
-            {
-                *file
+    fn answered(&mut self, call: &Call, order: u64, model: &Model) {
+        if matches!(call, Call::Sync) {
+            self.floor = self.floor.max(order);
+            for history in self.files.values_mut() {
+                history.raise(order);
             }
-            Call::Sync => {
-                self.floor = self.floor.max(order);
-                for history in self.files.values_mut() {
-                    history.raise(order);
-                }
-                self.forget_names();
-                return;
-            }
-            _ => return,
-        };
-        // Of one that has not changed, nothing is to be written.
-        self.floor = self.floor.max(self.changes.get(&file).copied().unwrap_or(0));
+            return self.forget_names();
+        }
+        let Some(file) = fsynced(call) else { return };
+        if self.rolls && model.names(file).is_err() {
+            self.promises.insert(file, order);
+        } else {
+            // Of one that has not changed, nothing is to be written.
+            self.floor = self.floor.max(self.changes.get(&file).copied().unwrap_or(0));
+        }
         self.files.entry(file).or_default().raise(order);
         self.forget_names();
     }
@@ -158,6 +192,9 @@ impl Oracle {
         let names: AllNames =
             tree.directories.iter().map(|(directory, _, names)| (*directory, names.clone())).collect();
         let allowed = since(&self.names, self.floor);
+        if self.rolls {
+            return self.compare_rolled_names(&names, allowed);
+        }
         // Directories that were removed and open are gone.
         let differing = |after: &AllNames| -> Vec<FileId> {
             let own = names.iter().filter(|(directory, inside)| after.get(directory) != Some(inside));
@@ -172,6 +209,59 @@ impl Oracle {
                 self.floor
             );
         }
+    }
+
+    /// Names are as after some call, but for new files that an fsync covers.
+    fn compare_rolled_names(&self, names: &AllNames, allowed: &[(u64, AllNames)]) {
+        let reasons = allowed.iter().map(|(order, after)| (*order, self.differs(names, *order, after)));
+        let mut reasons: Vec<(u64, String)> =
+            reasons.map(|(order, reason)| (order, reason.unwrap_or_default())).collect();
+        if reasons.iter().any(|(_, reason)| reason.is_empty()) {
+            return;
+        }
+        reasons.reverse();
+        panic!("names are as after no call since {}: {reasons:?}", self.floor);
+    }
+
+    /// What of the names cannot be where those after a call are durable, and those of files that fsyncs cover beside them.
+    fn differs(&self, names: &AllNames, order: u64, after: &AllNames) -> Option<String> {
+        let none = Names::new();
+        let is_known = |file: &FileId| after.values().any(|inside| inside.values().any(|known| known == file));
+        for (directory, found) in names {
+            let known = after.get(directory).unwrap_or(&none);
+            for name in found.keys().chain(known.keys()) {
+                let (is, was) = (found.get(name), known.get(name));
+                let has_had = |file: &FileId| {
+                    let all = self.named.get(file).map_or(&[][..], Vec::as_slice);
+                    all.iter().any(|(since, inside, other)| *since > order && inside == directory && other == name)
+                };
+                let is_rolled = |file: &FileId| {
+                    !is_known(file) && has_had(file) && self.fsyncs.get(file).is_some_and(|fsync| *fsync > order)
+                };
+                if is != was && !is.is_some_and(is_rolled) {
+                    return Some(format!(
+                        "{} in {directory} leads to {is:?}, and to {was:?} then",
+                        String::from_utf8_lossy(name)
+                    ));
+                }
+            }
+        }
+        for (file, promise) in &self.promises {
+            let place = names.iter().find_map(|(directory, inside)| {
+                inside.iter().find(|(_, found)| *found == file).map(|(name, _)| (*directory, name))
+            });
+            let is_well = match place {
+                None => self.unlinked.contains(file),
+                Some((directory, name)) => self.named.get(file).is_none_or(|all| {
+                    since_all(all, *promise).iter().any(|(_, inside, other)| *inside == directory && other == name)
+                        || all.first().is_some_and(|(since, ..)| since > promise)
+                }),
+            };
+            if !is_well {
+                return Some(format!("file {file}, which call {promise} made durable, is at {place:?}"));
+            }
+        }
+        None
     }
 
     fn compare_file(&self, fs: &mut FileSystem, file: FileId, size: u64, lossy: bool) -> Bytes {
@@ -273,6 +363,23 @@ impl History {
             let kept = since(versions, self.floor).len();
             versions.drain(..versions.len() - kept);
         }
+    }
+}
+
+/// What is true from `floor` on, and since when.
+fn since_all<T>(list: &[(u64, FileId, T)], floor: u64) -> &[(u64, FileId, T)] {
+    let first = list.iter().rposition(|(order, ..)| *order <= floor).unwrap_or(0);
+    &list[first..]
+}
+
+/// The file that a call makes durable.
+fn fsynced(call: &Call) -> Option<FileId> {
+    match call {
+        Call::Fsync { file } | Call::Fdatasync { file } => Some(*file),
+        Call::Write { file, mode, .. } | Call::Append { file, mode, .. } => {
+            (mode.sync != ssdlab_fs::call::Sync::No).then_some(*file)
+        }
+        _ => None,
     }
 }
 

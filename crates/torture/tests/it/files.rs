@@ -26,9 +26,9 @@ fn calls_have_the_results_of_the_model() {
 /// What an fsync covers survives. Each kind of work is cut at least 100 times.
 #[test]
 fn crashes_and_cuts_lose_nothing_that_is_durable() {
-    let totals = failing::campaign("files", 2000, scope(200));
+    let totals = failing::campaign("files", 2200, scope(200));
     println!("cuts {:?}, by work {:?}", totals.stack_cuts, totals.cuts_by_work);
-    if totals.cases >= 2000 {
+    if totals.cases >= 2200 {
         for work in ["cleaning", "checkpoint", "switch", "map-cleaning", "trim", "mount"] {
             let cuts = totals.cuts_by_work.get(work).copied().unwrap_or(0);
             assert!(cuts >= 100, "{cuts} cuts in {work}");

@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 calls.
-const ALLOWED: [(FsBug, u64); 14] = [
+const ALLOWED: [(FsBug, u64); 22] = [
     (FsBug::TrimBeforeCheckpoint, 400),
     (FsBug::CheckpointBeforeData, 400),
     (FsBug::OpenSegmentContinued, 400),
@@ -24,6 +24,14 @@ const ALLOWED: [(FsBug, u64); 14] = [
     (FsBug::CheckpointSegmentKept, 400),
     (FsBug::TruncationForgotten, 400),
     (FsBug::GenerationKept, 400),
+    (FsBug::NumberUsedAgain, 400),
+    (FsBug::RenameRolledForward, 400),
+    (FsBug::FsyncBesideCheckpoint, 400),
+    (FsBug::NodesNotWaitedFor, 400),
+    (FsBug::PartOfFsync, 400),
+    (FsBug::OldNodesRolledForward, 400),
+    (FsBug::RolledSegmentTrimmed, 400),
+    (FsBug::NameNotRolledForward, 400),
 ];
 
 #[test]
