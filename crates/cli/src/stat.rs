@@ -205,7 +205,8 @@ pub(crate) fn stat(args: &Stat) -> Result<ExitCode, Failure> {
                 say_bold(&heading(&now))?;
             }
             say(&row(before, &now))?;
-            for line in layers(before, &now).into_iter().chain(sets(before, &now)).chain(conditions(&now)) {
+            let lines = [layers(before, &now), disks(before, &now), sets(before, &now), conditions(&now)];
+            for line in lines.into_iter().flatten() {
                 say(&line)?;
             }
             shown += 1;
@@ -284,6 +285,20 @@ fn layers(before: &Value, now: &Value) -> Vec<String> {
         line
     };
     now["host_layers"].as_array().into_iter().flatten().enumerate().map(line).collect()
+}
+
+/// Those counters of each disk that have changed.
+fn disks(before: &Value, now: &Value) -> Vec<String> {
+    let line = |(number, disk): (usize, &Value)| {
+        let before = &before["disks"][number]["counters"];
+        let counters = disk["counters"].as_object().into_iter().flatten();
+        let changed: Vec<String> = counters
+            .filter(|(name, count)| before[*name] != **count)
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        (!changed.is_empty()).then(|| format!("  {}: {}", disk["name"].as_str().unwrap_or(""), changed.join(", ")))
+    };
+    now["disks"].as_array().into_iter().flatten().enumerate().filter_map(line).collect()
 }
 
 /// A line for each drive or layer that is not as it should be.

@@ -8,7 +8,7 @@ use ssdlab_base::command_sets::segments::SegmentState;
 use ssdlab_device::{MapCacheStats, MapRequests, MapUser};
 use ssdlab_flash::{Cause, OpKind};
 
-use crate::engine::{Condition, Figures, Spread};
+use crate::engine::{Condition, DiskFigures, Figures, Spread};
 use crate::segments::set_json;
 
 /// The kinds of commands, in the order of [`Figures::latency`].
@@ -19,6 +19,13 @@ const KINDS: [(OpKind, &str); 4] =
 
 fn spread_json(spread: &Spread) -> Value {
     json!({ "count": spread.count, "mean": spread.mean, "p50": spread.p50, "p99": spread.p99, "max": spread.max })
+}
+
+/// As results have a disk.
+fn disk_json(disk: &DiskFigures) -> Value {
+    let counters: serde_json::Map<String, Value> =
+        disk.counters.named().into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
+    json!({ "name": disk.name, "capacity_bytes": disk.capacity_bytes, "counters": counters })
 }
 
 /// As results name them.
@@ -97,6 +104,7 @@ pub fn figures_json(figures: &Figures) -> String {
         },
         "map": counters.map_cache.as_ref().map(map_json),
         "host_layers": figures.layers,
+        "disks": figures.disks.iter().map(disk_json).collect::<Vec<_>>(),
         "command_sets": figures.sets.iter().map(set_json).collect::<Vec<_>>(),
         "grown_bad_blocks": counters.grown_bad_blocks,
         "read_only": figures.read_only,
@@ -157,6 +165,18 @@ pub fn prometheus(figures: &Figures) -> String {
         "Time that writes waited for garbage collection, summed over commands.",
         &one(counters.gc_stall.0 as f64 / 1e9),
     );
+    if !figures.disks.is_empty() {
+        let counts = figures.disks.iter().flat_map(|disk| {
+            let labelled = move |(of, count)| (format!("{{disk=\"{}\",of=\"{of}\"}}", disk.name), count as f64);
+            disk.counters.named().into_iter().map(labelled)
+        });
+        metric(
+            "disk_total",
+            "counter",
+            "What disks did, as results count it; times in nanoseconds.",
+            &counts.collect::<Vec<_>>(),
+        );
+    }
     if let Some(map) = &counters.map_cache {
         let by_asker = |value: fn(&MapRequests) -> u64| -> Vec<(String, f64)> {
             let one = |user: MapUser| (format!("{{asker=\"{}\"}}", user.key()), value(&map.by[user as usize]) as f64);

@@ -1,9 +1,10 @@
 //! What a served drive tells of itself: counters of the drive, and how punctual its answers are.
 
 use hdrhistogram::Histogram;
-use ssdlab_base::Nanos;
+use ssdlab_base::{Nanos, SECTOR_BYTES};
 use ssdlab_device::Counters;
-use ssdlab_host::LayerMetrics;
+use ssdlab_disk::{Disk, DiskCounters};
+use ssdlab_host::{LayerMetrics, Part};
 
 use super::{Condition, SetFigures};
 
@@ -53,6 +54,27 @@ impl Times {
     }
 }
 
+/// A disk of a served stack.
+#[derive(Clone, Debug)]
+pub struct DiskFigures {
+    /// Its name.
+    pub name: String,
+    /// Its size in bytes.
+    pub capacity_bytes: u64,
+    /// What it has done since the start of serving.
+    pub counters: DiskCounters,
+}
+
+impl DiskFigures {
+    pub(super) fn of(disk: Part<&Disk>) -> DiskFigures {
+        DiskFigures {
+            capacity_bytes: disk.device.sectors() * SECTOR_BYTES,
+            counters: disk.device.counters(),
+            name: disk.name,
+        }
+    }
+}
+
 /// A served drive at one moment. Counters count from the start of serving; latencies are those since the last look that
 /// asked for a new interval.
 #[derive(Clone, Debug)]
@@ -69,6 +91,8 @@ pub struct Figures {
     pub sets: Vec<SetFigures>,
     /// What the layers above the drives did, the topmost first.
     pub layers: Vec<LayerMetrics>,
+    /// The disks of the stack.
+    pub disks: Vec<DiskFigures>,
     /// Commands submitted and not answered.
     pub outstanding: u64,
     /// Free blocks of the whole drive.

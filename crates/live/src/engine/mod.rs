@@ -31,7 +31,7 @@ pub use clock::{Pace, PaceError};
 pub use conditions::Condition;
 use conditions::conditions_of;
 use figures::Times;
-pub use figures::{Figures, Spread};
+pub use figures::{DiskFigures, Figures, Spread};
 pub use in_process::Executed;
 pub use sets::{SegmentFigures, SetFigures};
 use sets::{appends_of, of_sets, segments_of};
@@ -201,6 +201,7 @@ impl Engine {
             counters: state.device.counters(),
             sets: of_sets(&*state.device, &state.refused_by_transport),
             layers: state.device.layers(),
+            disks: state.device.disks().into_iter().map(DiskFigures::of).collect(),
             outstanding: state.device.outstanding(),
             free_blocks: parts.iter().map(|part| part.device.free_blocks()).sum(),
             blocks: all_blocks,
