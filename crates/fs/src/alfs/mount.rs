@@ -1,8 +1,7 @@
 //! Mounting (AMF, sections 3.2 and 3.3): the newest check-point is found, and with it TIMB and the usage table.
 //!
 //! It reads the superblock, the written parts of segments 1 and 2, TIMB blocks, usage blocks, and what fsyncs wrote behind the
-//! check-point. What it takes for
-//! free and the drive does not is trimmed again: a crash may have come before the TRIM, or undone it.
+//! check-point. What it takes for free and the drive does not is trimmed again: a crash may have come before the TRIM, or undone it.
 
 use std::collections::BTreeMap;
 

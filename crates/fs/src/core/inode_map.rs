@@ -202,15 +202,13 @@ impl Core {
         self.set_node_clean(number);
         let removed = self.cache.remove(Key::node(number));
         debug_assert!(removed.is_some_and(|entry| entry.holds == 0), "nothing needs node {number}");
-        match self.set_node_address(number, NOWHERE) {
+        let is_pending =
+            self.cache.map(part_of(number)).is_some_and(|places| places[number as usize % map::ENTRIES] == PENDING);
+        let is_kept = !is_pending && self.rolling.is_on() && !seeded(FsBug::NumberUsedAgain);
+        self.map.freed += u32::from(is_kept);
+        match self.set_node_address(number, if is_kept { FREED } else { NOWHERE }) {
             PENDING => self.space.reserved -= 1,
-            address => {
-                self.space.remove_metadata(address);
-                if self.rolling.is_on() && !seeded(FsBug::NumberUsedAgain) {
-                    self.set_node_address(number, FREED);
-                    self.map.freed += 1;
-                }
-            }
+            address => self.space.remove_metadata(address),
         }
         self.rolling.forget(number);
         self.map.nodes_used -= 1;

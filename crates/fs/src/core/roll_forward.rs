@@ -12,13 +12,10 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::cache::{Body, Key};
-use super::inode_map::PENDING;
-use super::log::{Contents, Kind};
+use super::cache::Key;
 use super::{Core, Op, Stop, View};
 use crate::call::{FileId, FileKind};
 use crate::format::fsync::{self, Mark};
-use crate::format::summary::Owner;
 use crate::jobs::write_out::FOR_CLEANING;
 use crate::seeded::{FsBug, seeded};
 
@@ -190,23 +187,15 @@ impl Core {
 
     /// Appends dirty index blocks of a file and its inode to the log of fsyncs, and sends them.
     fn roll(&mut self, number: u32, index_blocks: &[u32]) {
-        let (volume, log) = (self.superblock.volume, self.logs.chained());
+        let log = self.logs.chained();
         self.rolling.fsyncs += 1;
         let count = index_blocks.len() as u32 + 1;
         let mark = Mark { version: self.logs.version, fsync: self.rolling.fsyncs, place: 0, count };
-        let size = self.durable_size(number);
         let name = self.rolling.made.get(&number).map(|made| made.name.clone());
         for (place, node) in (0..).zip(index_blocks.iter().copied().chain([number])) {
-            let mut bytes = match self.cache.entry(Key::node(node)).map(|entry| &entry.body) {
-                Some(Body::Inode(inode)) => inode.encode(volume, size),
-                Some(Body::Index(index)) => index.encode(volume),
-                _ => panic!("gather has seen the node {node}"),
-            };
-            fsync::set(&mut bytes, volume, Mark { place, ..mark }, name.as_deref());
-            let appended = self.logs.append(&mut self.space, log, Owner::Node(node), Contents::Metadata(bytes));
-            let address = appended.expect("gather has seen to segments");
-            self.metrics.count(Kind::FileNode, 1);
-            self.node_is_at(node, address);
+            let (mut bytes, kind) = self.encode_node(node).expect("gather has seen the node");
+            fsync::set(&mut bytes, self.superblock.volume, Mark { place, ..mark }, name.as_deref());
+            self.append_node(log, node, kind, bytes).expect("gather has seen to segments");
             self.cache.begin_send(Key::node(node));
             self.rolling.nodes.insert(node);
             self.rolling.sent.entry(number).or_default().1.push(node);
@@ -214,16 +203,6 @@ impl Core {
         self.logs.flush(&mut self.space, log);
         self.touched.remove(&number);
         self.metrics.rolled_fsyncs += 1;
-    }
-
-    /// A node is at an address from now on, and where it was before holds nothing.
-    pub(crate) fn node_is_at(&mut self, number: u32, address: u32) {
-        match self.set_node_address(number, address) {
-            PENDING => self.space.reserved -= 1,
-            before => self.space.remove_metadata(before),
-        }
-        self.space.add(address);
-        self.set_node_clean(number);
     }
 
     /// Commands up to this one have ended, with nodes of an inode.

@@ -61,27 +61,40 @@ impl Core {
     }
 
     fn encode_nodes(&mut self) -> Result<(), NoSegment> {
-        let volume = self.superblock.volume;
         for number in self.dirty_nodes.iter().copied().collect::<Vec<u32>>() {
-            let size = if self.cache.inode(number).is_some() { self.durable_size(number) } else { 0 };
-            let (bytes, kind) = match self.cache.entry(Key::node(number)).map(|entry| &entry.body) {
-                Some(Body::Inode(inode)) if inode.kind == FileKind::Directory => {
-                    (inode.encode(volume, inode.size), Kind::DirectoryNode)
-                }
-                Some(Body::Inode(inode)) => (inode.encode(volume, size), Kind::FileNode),
-                Some(Body::Index(index)) if index.level > 1 => (index.encode(volume), Kind::UpperNode),
-                Some(Body::Index(index)) => (index.encode(volume), Kind::FileNode),
-                _ => continue,
-            };
-            let log = log_of(kind, self.superblock.logs);
-            let address = self
-                .logs
-                .append(&mut self.space, log, Owner::Node(number), Contents::Metadata(bytes))
-                .ok_or(NoSegment)?;
-            self.metrics.count(kind, 1);
-            self.node_is_at(number, address);
+            let Some((bytes, kind)) = self.encode_node(number) else { continue };
+            self.append_node(log_of(kind, self.superblock.logs), number, kind, bytes)?;
             self.cache.set_sent(Key::node(number));
         }
+        Ok(())
+    }
+
+    /// A node as the drive is to have it, and its kind; `None` if it is not at hand.
+    pub(crate) fn encode_node(&mut self, number: u32) -> Option<(Box<Bytes>, Kind)> {
+        let volume = self.superblock.volume;
+        let size = if self.cache.inode(number).is_some() { self.durable_size(number) } else { 0 };
+        match &self.cache.entry(Key::node(number))?.body {
+            Body::Inode(inode) if inode.kind == FileKind::Directory => {
+                Some((inode.encode(volume, inode.size), Kind::DirectoryNode))
+            }
+            Body::Inode(inode) => Some((inode.encode(volume, size), Kind::FileNode)),
+            Body::Index(index) if index.level > 1 => Some((index.encode(volume), Kind::UpperNode)),
+            Body::Index(index) => Some((index.encode(volume), Kind::FileNode)),
+            _ => None,
+        }
+    }
+
+    /// Appends a node to a log: it is there from now on, and where it was before holds nothing.
+    pub(crate) fn append_node(&mut self, log: u8, number: u32, kind: Kind, bytes: Box<Bytes>) -> Result<(), NoSegment> {
+        let appended = self.logs.append(&mut self.space, log, Owner::Node(number), Contents::Metadata(bytes));
+        let address = appended.ok_or(NoSegment)?;
+        self.metrics.count(kind, 1);
+        match self.set_node_address(number, address) {
+            PENDING => self.space.reserved -= 1,
+            before => self.space.remove_metadata(before),
+        }
+        self.space.add(address);
+        self.set_node_clean(number);
         Ok(())
     }
 

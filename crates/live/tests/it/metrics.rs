@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Description, Drive, Options, Settings};
 use ssdlab_flash::Contents;
-use ssdlab_host::{Host, Member, Names, UnknownDrive};
+use ssdlab_host::{Host, Member};
 use ssdlab_live::control::{Control, serve_metrics};
 use ssdlab_live::report::{figures_json, prometheus};
 use ssdlab_live::{Answer, Command, Engine, Pace, Sink, Target};
 use ssdlab_torture::configs;
+use ssdlab_torture::stacks::small_disk;
 
 fn scrape(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
@@ -140,26 +141,10 @@ fn what_a_driver_above_the_drive_did_is_told() {
     }
 }
 
-const DISK: &str = "[disk]\nheads = 2\nzones = [{ cylinders = 10, sectors = 50 }]\n[disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\n\
-                    full_stroke = \"3ms\"\n";
-
-/// A disk by its name.
-struct OneDisk;
-
-impl Names for OneDisk {
-    fn drive(&self, name: &str) -> Result<Description, UnknownDrive> {
-        Err(UnknownDrive(format!("'{name}' is no drive here")))
-    }
-
-    fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
-        Ok((DISK.to_string(), name.to_string()))
-    }
-}
-
 #[test]
 fn what_the_disks_of_a_stack_did_is_told() {
-    let text = "[[layer]]\nkind = \"stripe\"\nchunk = 512\nbelow = [{ disk = \"small\", size = \"64k\" }, {}]\n";
-    let host = Host::parse_with(text, "h.toml", &OneDisk).expect("a host");
+    let text = "[[layer]]\nkind = \"stripe\"\nchunk = 512\nbelow = [{ disk = \"small-disk\", size = \"64k\" }, {}]\n";
+    let host = Host::parse_with(text, "h.toml", &small_disk()).expect("a host");
     let options = Options { seed: 1, contents: Contents::Bytes };
     let members = host.members(&configs::handful()).into_iter();
     let members = members.map(|(name, config)| Member::fresh(&name, &config, options).expect("a member"));
@@ -181,10 +166,10 @@ fn what_the_disks_of_a_stack_did_is_told() {
     let told = engine.figures(false);
     let json: serde_json::Value = serde_json::from_str(&figures_json(&told)).expect("JSON");
     let disk = &json["disks"][0];
-    assert_eq!((&disk["name"], &disk["capacity_bytes"]), (&"small.0".into(), &65_536.into()), "{json}");
+    assert_eq!((&disk["name"], &disk["capacity_bytes"]), (&"small-disk.0".into(), &65_536.into()), "{json}");
     assert_eq!((&disk["counters"]["writes"], &disk["counters"]["written_bytes"]), (&1.into(), &512.into()), "{disk}");
     let text = prometheus(&told);
-    assert!(text.contains("ssdlab_disk_total{disk=\"small.0\",of=\"writes\"} 1\n"), "{text}");
+    assert!(text.contains("ssdlab_disk_total{disk=\"small-disk.0\",of=\"writes\"} 1\n"), "{text}");
 }
 
 /// A control socket once listened before its mode was set, so that any user could connect in between.

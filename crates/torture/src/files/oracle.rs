@@ -21,6 +21,9 @@ use super::tree::{Tree, read};
 /// Names of all directories.
 type AllNames = BTreeMap<FileId, Names>;
 
+/// A directory, and a name in it.
+type Place = (FileId, Vec<u8>);
+
 /// Most bytes of a file that are read one behind the other; of a longer one the blocks that were written, and some between them.
 const MOST_READ: u64 = 4 << 20;
 
@@ -51,7 +54,7 @@ pub(super) struct Oracle {
     /// An fsync of a file covers the file alone: names are as an older check-point has them.
     rolls: bool,
     /// Names of files that were made or renamed since the beginning, each since a call.
-    named: BTreeMap<FileId, Vec<(u64, FileId, Vec<u8>)>>,
+    named: BTreeMap<FileId, Vec<(u64, Place)>>,
     /// Files that have no name any more.
     unlinked: BTreeSet<FileId>,
     /// The last fsync of a file that took effect, and the last that was answered.
@@ -126,7 +129,7 @@ impl Oracle {
         let before = |directory: &FileId, name: &Vec<u8>| self.names.last()?.1.get(directory)?.get(name).copied();
         match (call, &answer.result) {
             (Call::Create { directory, name }, Ok(Reply::Found(made))) => {
-                self.named.entry(made.file).or_default().push((order, *directory, name.clone()));
+                self.named.entry(made.file).or_default().push((order, (*directory, name.clone())));
             }
             (Call::Unlink { directory, name }, _) => self.unlinked.extend(before(directory, name)),
             (Call::Rename { to_directory, to, .. }, _) => {
@@ -134,7 +137,7 @@ impl Oracle {
                 let moved = model.names(*to_directory).ok().and_then(|names| names.get(to).copied());
                 self.unlinked.extend(replaced.filter(|replaced| Some(*replaced) != moved));
                 if let Some(moved) = moved {
-                    self.named.entry(moved).or_default().push((order, *to_directory, to.clone()));
+                    self.named.entry(moved).or_default().push((order, (*to_directory, to.clone())));
                 }
             }
             _ => {}
@@ -213,14 +216,11 @@ impl Oracle {
 
     /// Names are as after some call, but for new files that an fsync covers.
     fn compare_rolled_names(&self, names: &AllNames, allowed: &[(u64, AllNames)]) {
-        let reasons = allowed.iter().map(|(order, after)| (*order, self.differs(names, *order, after)));
-        let mut reasons: Vec<(u64, String)> =
-            reasons.map(|(order, reason)| (order, reason.unwrap_or_default())).collect();
-        if reasons.iter().any(|(_, reason)| reason.is_empty()) {
-            return;
+        let reasons = allowed.iter().rev().map(|(order, after)| Some((*order, self.differs(names, *order, after)?)));
+        let reasons: Option<Vec<(u64, String)>> = reasons.collect();
+        if let Some(reasons) = reasons {
+            panic!("names are as after no call since {}: {reasons:?}", self.floor);
         }
-        reasons.reverse();
-        panic!("names are as after no call since {}: {reasons:?}", self.floor);
     }
 
     /// What of the names cannot be where those after a call are durable, and those of files that fsyncs cover beside them.
@@ -231,9 +231,10 @@ impl Oracle {
             let known = after.get(directory).unwrap_or(&none);
             for name in found.keys().chain(known.keys()) {
                 let (is, was) = (found.get(name), known.get(name));
+                let is_here = |(inside, other): &Place| inside == directory && other == name;
                 let has_had = |file: &FileId| {
-                    let all = self.named.get(file).map_or(&[][..], Vec::as_slice);
-                    all.iter().any(|(since, inside, other)| *since > order && inside == directory && other == name)
+                    let mut all = self.named.get(file).into_iter().flatten();
+                    all.any(|(since, place)| *since > order && is_here(place))
                 };
                 let is_rolled = |file: &FileId| {
                     !is_known(file) && has_had(file) && self.fsyncs.get(file).is_some_and(|fsync| *fsync > order)
@@ -253,8 +254,8 @@ impl Oracle {
             let is_well = match place {
                 None => self.unlinked.contains(file),
                 Some((directory, name)) => self.named.get(file).is_none_or(|all| {
-                    since_all(all, *promise).iter().any(|(_, inside, other)| *inside == directory && other == name)
-                        || all.first().is_some_and(|(since, ..)| since > promise)
+                    since(all, *promise).iter().any(|(_, (inside, other))| *inside == directory && other == name)
+                        || all.first().is_some_and(|(since, _)| since > promise)
                 }),
             };
             if !is_well {
@@ -364,12 +365,6 @@ impl History {
             versions.drain(..versions.len() - kept);
         }
     }
-}
-
-/// What is true from `floor` on, and since when.
-fn since_all<T>(list: &[(u64, FileId, T)], floor: u64) -> &[(u64, FileId, T)] {
-    let first = list.iter().rposition(|(order, ..)| *order <= floor).unwrap_or(0);
-    &list[first..]
 }
 
 /// The file that a call makes durable.

@@ -29,8 +29,8 @@ impl Names for WithSmall<'_> {
     }
 }
 
-/// The small disk alone.
-pub(super) fn alone() -> WithSmall<'static> {
+/// The small disk alone, `small-disk`, for tests of other crates, too.
+pub fn small_disk() -> impl Names {
     const NOTHING: fn(&str) -> Result<Description, UnknownDrive> =
         |name| Err(UnknownDrive(format!("'{name}' is no drive that is known here")));
     WithSmall { others: &NOTHING }

@@ -20,6 +20,7 @@ use ssdlab_device::DriveConfig;
 use ssdlab_host::Host;
 use toml::Value;
 
+pub use disk::small_disk;
 pub use draw::StackScope;
 pub use exhaustive::walk;
 pub use system::StackUnderTest;
@@ -50,7 +51,7 @@ impl Stack {
     /// # Panics
     /// The text describes no layers, or names drives or other disks.
     pub fn new(text: String) -> Stack {
-        let host = Host::parse_with(&text, "drawn", &disk::alone()).expect("a drawn host is one");
+        let host = Host::parse_with(&text, "drawn", &small_disk()).expect("a drawn host is one");
         Stack { text, host }
     }
 }
