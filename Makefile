@@ -111,14 +111,15 @@ test-torture: test-build ## Cut the power of small drives more than 100,000 time
 	@SSDLAB_TORTURE_SEEDS=$(TORTURE_SEEDS) CARGO="$(CARGO)" $(TIMED) "power cuts" \
 		$(PYTHON) scripts/rust-tests --only "torture: campaign::drives_survive" $(SEEDED) -- --nocapture
 
-torture: build need-python ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under each command set, under a file system, and of `append` alone, and run whole systems, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too, and of 3 calls on a file system; then test-docs-long
+torture: build need-python ## Cut the power of every design, of a cached map alone, then of stacks, of drives with their drivers, under each command set, under file systems, and of `append` alone, and run whole systems, for SECONDS=600 each, with seeds of the commit's own; then all sequences of 4, through the driver too, and of 3 calls on a file system; then test-docs-long
 	$(SSDLAB) torture --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --design dftl --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --stacks --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --drivers --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	set -e; for set in cache segments shrd tags; do \
 		$(SSDLAB) torture --command-set $$set --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s; done
-	$(SSDLAB) torture --fs alfs --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
+	set -e; for kind in alfs lfs; do \
+		$(SSDLAB) torture --fs $$kind --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s; done
 	$(SSDLAB) torture --host papers/amf/append.toml --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --host examples/hosts/append.toml --device zns-tlc-1t --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(PYTHON) tests/systems/run.py $(SSDLAB) --seed "$(SEED)" --seconds $(SECONDS_LONG) --save $(OUT)/systems
@@ -127,6 +128,7 @@ torture: build need-python ## Cut the power of every design, of a cached map alo
 	SSDLAB_SEQUENCES=4 $(CARGO) test --release --locked -p ssdlab-torture --test it stacks::every_cut -- --nocapture
 	$(SSDLAB) torture --exhaustive 4
 	$(SSDLAB) torture --fs alfs --exhaustive 3
+	$(SSDLAB) torture --fs lfs --exhaustive 3
 	$(MAKE) test-docs-long
 
 properties: need-rust ## Run the Rust tests with CASES=5000 cases a property, with seeds of the commit's own

@@ -85,10 +85,9 @@ def run(name, device, workload, *options, sets=(), count=12000, precondition="fi
     return name, [*arguments, *options]
 
 
-def files(name, *options, used=0.78, sets=()):
-    """A file run on a small drive of append-only segments, 64 MB at a time."""
-    device = "amf-16g-aftl"
-    arguments = ["files", *options, "--device", device, "--fs", "alfs", "--fs-set", "cache=4m", "--json"]
+def files(name, *options, used=0.78, sets=(), device="amf-16g-aftl", kind="alfs"):
+    """A file run on a small drive of append-only segments, 64 MB at a time, or of blocks."""
+    arguments = ["files", *options, "--device", device, "--fs", kind, "--fs-set", "cache=4m", "--json"]
     for value in [*small(device, blocks=64, used=used), *sets]:
         arguments += ["--device-set", value]
     return f"files/{name}", arguments
@@ -108,6 +107,12 @@ def file_runs():
     yield files("direct", "fileserver", *few, "--direct")
     yield files("verify", "fileserver", *few, "--verify")
     yield files("jobs", "--jobs", "tests/results/files.fio")
+    blocks = {"device": "amf-16g", "kind": "lfs"}
+    segments = ("--fs-set", "segment=512k")
+    for personality in ("fileserver", "varmail"):
+        yield files(f"lfs/{personality}", personality, *few, *segments, **blocks)
+    yield files("lfs/postmark", "postmark", *postmark, *segments, **blocks)
+    yield files("lfs/dftl", "postmark", *postmark, *segments, "--verify", **blocks | {"device": "amf-16g-dftl"})
 
 
 def runs():

@@ -18,6 +18,7 @@ SHARE = 0.06
 # Values of keys that fit a small drive: of the random stream.
 FITTING = {
     "logs": lambda r: r.choice((2, 4, 6)),
+    "segment": lambda r: r.choice(("32k", "64k", "128k", "512k")),
     "cache": lambda r: r.choice(("256k", "300k", "512k", "1m", "4m", "16m")),
     "dirty_background": lambda r: f"{r.choice((1, 5, 10, 20))}%",
     "dirty_limit": lambda r: f"{r.choice((20, 40, 50, 100))}%",

@@ -1,16 +1,21 @@
-//! The keys of a file system of the kind `alfs`: those of making it and those of mounting it.
+//! The keys of file systems: those of making one and those of mounting it. Each kind lists its own (`kinds.rs`).
 
+use crate::kinds::{FileSystemKind, KINDS};
 use ssdlab_base::Nanos;
 use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Key, Kind, Section, Words, word, words};
 
 /// What is decided when a file system is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MakeOptions {
+    /// The kind of file system.
+    pub kind: &'static FileSystemKind,
+    /// Bytes of a segment, where the device has none of its own.
+    pub segment: u64,
     /// Logs for data and nodes: 2, 4 or 6.
     pub logs: u32,
     /// Space that files cannot have, in percent of the segments for data and nodes.
     pub over_provisioning: u32,
-    /// Segments of the inode map, in multiples of its size.
+    /// Segments of the inode map, in multiples of its size, where that is appended.
     pub map_factor: u32,
     /// Tells apart file systems on one drive.
     pub seed: u64,
@@ -51,91 +56,120 @@ pub struct Options {
     pub cleaning_period: Nanos,
     /// What an fsync of a file waits for.
     pub fsync: Fsync,
+    /// Logs write segments again where free ones are short, where the kind can.
+    pub threaded_logging: bool,
 }
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Every key. Those of write-out and read-ahead have the defaults of Linux 3.13.
-pub const KEYS: &[Key] = &[
-    Key::new(
-        "logs",
-        Kind::Count { unit: "logs", least: 2, most: 6 },
-        KeyDefault::number(6),
-        "Logs for data and nodes: 2, 4 or 6. When made.",
-    ),
-    Key::new(
-        "over_provisioning",
-        Kind::Percent(1),
-        KeyDefault::number(5),
-        "Space that files cannot have, in percent of the segments for data and nodes (AMF, section 5.2); at least 12 segments more than \
-         there are logs. When made.",
-    ),
-    Key::new(
-        "map_factor",
-        Kind::Count { unit: "times", least: 2, most: 64 },
-        KeyDefault::number(4),
-        "Segments of the inode map, in multiples of its size (AMF, section 3.3); at least 4 segments. When made.",
-    ),
-    Key::new(
-        "cache",
-        Kind::Size { least: 64 << 10, most: u64::MAX, step: 4096 },
-        KeyDefault::number(1536 << 20),
-        "Memory for pages, nodes and blocks of the inode map (AMF, section 5.3).",
-    ),
-    Key::new(
-        "dirty_background",
-        Kind::Percent(1),
-        KeyDefault::number(10),
-        "Share of the cache that may be dirty before write-out begins.",
-    ),
-    Key::new(
-        "dirty_limit",
-        Kind::Percent(1),
-        KeyDefault::number(20),
-        "Share of the cache above which calls that write wait for write-out.",
-    ),
-    Key::new(
-        "dirty_expiry",
-        Kind::Time(Nanos(3600 * SECOND)),
-        KeyDefault::number(30 * SECOND),
-        "Age at which a dirty page is written out.",
-    ),
-    Key::new(
-        "dirty_period",
-        Kind::Time(Nanos(3600 * SECOND)),
-        KeyDefault::number(5 * SECOND),
-        "Time between two looks for dirty pages of that age.",
-    ),
-    Key::new(
-        "read_ahead",
-        Kind::Size { least: 0, most: 1 << 20, step: 4096 },
-        KeyDefault::number(128 << 10),
-        "Most bytes that are read ahead of sequential reads of an open file.",
-    ),
-    Key::new(
-        "checkpoint_period",
-        Kind::Time(Nanos(3600 * SECOND)),
-        KeyDefault::number(60 * SECOND),
-        "Time between check-points, where anything has changed; 0 for none.",
-    ),
-    Key::new(
-        "cleaning_period",
-        Kind::Time(Nanos(3600 * SECOND)),
-        KeyDefault::number(30 * SECOND),
-        "Time without a call after which segments are cleaned by cost and benefit, one in each period; 0 for never.",
-    ),
-    Key::new(
-        "fsync",
-        Kind::Word(words::<Fsync>),
-        KeyDefault::word("roll-forward"),
-        "What an fsync of a file waits for: its data and nodes, with which a mount goes on behind the newest check-point (as F2FS does), or \
-         a check-point (AMF, section 3.2).",
-    ),
-];
+// Every key that any kind has. Those of write-out and read-ahead have the defaults of Linux 3.13.
+
+pub(crate) const LOGS: Key = Key::new(
+    "logs",
+    Kind::Count { unit: "logs", least: 2, most: 6 },
+    KeyDefault::number(6),
+    "Logs for data and nodes: 2, 4 or 6. When made.",
+);
+
+pub(crate) const OVER_PROVISIONING: Key = Key::new(
+    "over_provisioning",
+    Kind::Percent(1),
+    KeyDefault::number(5),
+    "Space that files cannot have, in percent of the segments for data and nodes (AMF, section 5.2); at least 12 segments more than \
+     there are logs. When made.",
+);
+
+pub(crate) const MAP_FACTOR: Key = Key::new(
+    "map_factor",
+    Kind::Count { unit: "times", least: 2, most: 64 },
+    KeyDefault::number(4),
+    "Segments of the inode map, in multiples of its size (AMF, section 3.3); at least 4 segments. When made.",
+);
+
+pub(crate) const CACHE: Key = Key::new(
+    "cache",
+    Kind::Size { least: 64 << 10, most: u64::MAX, step: 4096 },
+    KeyDefault::number(1536 << 20),
+    "Memory for pages, nodes and blocks of the inode map (AMF, section 5.3).",
+);
+
+pub(crate) const DIRTY_BACKGROUND: Key = Key::new(
+    "dirty_background",
+    Kind::Percent(1),
+    KeyDefault::number(10),
+    "Share of the cache that may be dirty before write-out begins.",
+);
+
+pub(crate) const DIRTY_LIMIT: Key = Key::new(
+    "dirty_limit",
+    Kind::Percent(1),
+    KeyDefault::number(20),
+    "Share of the cache above which calls that write wait for write-out.",
+);
+
+pub(crate) const DIRTY_EXPIRY: Key = Key::new(
+    "dirty_expiry",
+    Kind::Time(Nanos(3600 * SECOND)),
+    KeyDefault::number(30 * SECOND),
+    "Age at which a dirty page is written out.",
+);
+
+pub(crate) const DIRTY_PERIOD: Key = Key::new(
+    "dirty_period",
+    Kind::Time(Nanos(3600 * SECOND)),
+    KeyDefault::number(5 * SECOND),
+    "Time between two looks for dirty pages of that age.",
+);
+
+pub(crate) const READ_AHEAD: Key = Key::new(
+    "read_ahead",
+    Kind::Size { least: 0, most: 1 << 20, step: 4096 },
+    KeyDefault::number(128 << 10),
+    "Most bytes that are read ahead of sequential reads of an open file.",
+);
+
+pub(crate) const CHECKPOINT_PERIOD: Key = Key::new(
+    "checkpoint_period",
+    Kind::Time(Nanos(3600 * SECOND)),
+    KeyDefault::number(60 * SECOND),
+    "Time between check-points, where anything has changed; 0 for none.",
+);
+
+pub(crate) const CLEANING_PERIOD: Key = Key::new(
+    "cleaning_period",
+    Kind::Time(Nanos(3600 * SECOND)),
+    KeyDefault::number(30 * SECOND),
+    "Time without a call after which segments are cleaned by cost and benefit, one in each period; 0 for never.",
+);
+
+pub(crate) const FSYNC: Key = Key::new(
+    "fsync",
+    Kind::Word(words::<Fsync>),
+    KeyDefault::word("roll-forward"),
+    "What an fsync of a file waits for: its data and nodes, with which a mount goes on behind the newest check-point (as F2FS does), or \
+     a check-point (AMF, section 3.2).",
+);
+
+/// Key of threaded logging.
+pub(crate) const THREADED_LOGGING: Key = Key::new(
+    "threaded_logging",
+    Kind::Boolean,
+    KeyDefault::ON,
+    "Logs of data and directories, and of nodes that fsyncs do not write, write the invalid blocks of their segments again, where fewer \
+     segments are free than over-provisioning keeps (F2FS, section 2.5; SSR).",
+);
+
+/// Key of segments where the device has none of its own.
+pub(crate) const SEGMENT: Key = Key::new(
+    "segment",
+    Kind::Size { least: 32 << 10, most: 64 << 20, step: 4096 },
+    KeyDefault::number(2 << 20),
+    "Bytes of a segment: what a log writes and cleaning cleans as a whole (F2FS, section 2.1). When made.",
+);
 
 impl Default for MakeOptions {
     fn default() -> MakeOptions {
-        MakeOptions { logs: 6, over_provisioning: 5, map_factor: 4, seed: 0 }
+        MakeOptions { kind: &KINDS[0], segment: 2 << 20, logs: 6, over_provisioning: 5, map_factor: 4, seed: 0 }
     }
 }
 
@@ -151,6 +185,7 @@ impl Default for Options {
             checkpoint_period: Nanos(60 * SECOND),
             cleaning_period: Nanos(30 * SECOND),
             fsync: Fsync::RollForward,
+            threaded_logging: true,
         }
     }
 }
@@ -171,6 +206,7 @@ impl Options {
 /// Every key with its value, as a description writes it.
 pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, String)> {
     let number = |name: &str| match name {
+        "segment" => make.segment,
         "logs" => make.logs.into(),
         "over_provisioning" => make.over_provisioning.into(),
         "map_factor" => make.map_factor.into(),
@@ -185,20 +221,24 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
         other => panic!("the key {other} has a value"),
     };
     let text = |key: &Key| {
-        if key.name == "fsync" {
-            return word(options.fsync).to_string();
+        match key.name {
+            "fsync" => return word(options.fsync).to_string(),
+            "threaded_logging" => return options.threaded_logging.to_string(),
+            _ => {}
         }
         let value = key.kind.toml(number(key.name).into());
         value.as_str().map_or_else(|| value.to_string(), str::to_string)
     };
-    KEYS.iter().map(|key| (key.name, text(key))).collect()
+    make.kind.keys.iter().map(|key| (key.name, text(key))).collect()
 }
 
 /// Reads the keys from a section of a description that has them all, or some.
 ///
 /// # Errors
 /// A value is not what its key allows.
-pub fn read(keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionError> {
+pub fn read(kind: &'static FileSystemKind, keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionError> {
+    let has = |name: &str| kind.keys.iter().any(|key| key.name == name);
+    let plain = MakeOptions { kind, ..MakeOptions::default() };
     let time = |key| keys.number(key).map(Nanos);
     let logs = keys.count("logs")?;
     if let Some(given) = keys.get("logs")
@@ -207,10 +247,11 @@ pub fn read(keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionErr
         return Err(given.expected("2, 4 or 6 logs"));
     }
     let make = MakeOptions {
+        segment: if has("segment") { keys.number("segment")? } else { plain.segment },
         logs,
         over_provisioning: keys.count("over_provisioning")?,
-        map_factor: keys.count("map_factor")?,
-        seed: 0,
+        map_factor: if has("map_factor") { keys.count("map_factor")? } else { plain.map_factor },
+        ..plain
     };
     let options = Options {
         cache: keys.number("cache")?,
@@ -222,6 +263,7 @@ pub fn read(keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionErr
         checkpoint_period: time("checkpoint_period")?,
         cleaning_period: time("cleaning_period")?,
         fsync: keys.choice::<Fsync>("fsync")?,
+        threaded_logging: !has("threaded_logging") || keys.flag("threaded_logging")?,
     };
     Ok((make, options))
 }

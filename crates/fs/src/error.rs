@@ -41,6 +41,14 @@ pub enum MakeError {
         /// How many there can be.
         most: u64,
     },
+    /// The device is only appended to.
+    #[error(
+        "found {found}, expected a device that takes writes anywhere: a layer such as append makes one of segments or zones"
+    )]
+    NoOverwrites {
+        /// What there is.
+        found: String,
+    },
     /// The number of logs is none that there is.
     #[error("found {0} logs, expected 2, 4 or 6")]
     Logs(u32),
@@ -65,7 +73,7 @@ pub enum MountError {
         found: String,
     },
     /// The superblock is none, or of another format.
-    #[error("the superblock in block 0: {0}; expected a file system of the kind alfs (make one first)")]
+    #[error("the superblock in block 0: {0}; expected a file system (make one first)")]
     Superblock(Bad),
     /// The device is another than that on which the file system was made.
     #[error("the superblock says {expected} as its {what}, the drive has {found}")]

@@ -1,21 +1,50 @@
 //! The kinds of file systems that there are: a line of [`KINDS`] each (docs/adding-a-design.md, "A file system").
 
+use std::fmt;
+
 use ssdlab_base::CommandSet;
 use ssdlab_base::command_sets::segments::SEGMENTS;
 use ssdlab_device::description::{DescriptionError, Errors, Key, Section, Tree};
+use ssdlab_host::Device;
 
 use crate::config::{self, MakeOptions, Options};
+use crate::core::Core;
+use crate::error::{MakeError, MountError};
+use crate::file_system::FileSystem;
+use crate::jobs::checkpoint::Checkpoints;
+use crate::reader::Reader;
+use crate::restore::find::Rolled;
+use crate::{alfs, lfs};
 
 /// Every kind of file system.
-pub const KINDS: &[FileSystemKind] = &[FileSystemKind {
-    name: "alfs",
-    summary: "AMF's log-structured file system on append-only segments (Lee et al., FAST 2016)",
-    keys: config::KEYS,
-    command_set: Some(&SEGMENTS),
-}];
+pub const KINDS: &[FileSystemKind] = &[
+    FileSystemKind {
+        name: "alfs",
+        summary: "AMF's log-structured file system on append-only segments (Lee et al., FAST 2016)",
+        keys: alfs::KEYS,
+        command_set: Some(&SEGMENTS),
+        make: alfs::make::make,
+        fits: alfs::mount::fits,
+        load: alfs::mount::load,
+    },
+    FileSystemKind {
+        name: "lfs",
+        summary: "F2FS as Linux 3.13 had it: log-structured, with metadata that is overwritten (Lee et al., FAST 2015)",
+        keys: lfs::KEYS,
+        command_set: None,
+        make: lfs::make::make,
+        fits: lfs::mount::fits,
+        load: lfs::mount::load,
+    },
+];
+
+/// Makes a file system on a device.
+type Make = fn(Box<dyn Device>, &MakeOptions, &Options) -> Result<FileSystem, MakeError>;
+
+/// Everything in memory, from what a device has.
+type Load = fn(&mut Reader, &Options) -> Result<(Core, Checkpoints, Rolled), MountError>;
 
 /// What the registry knows of a kind of file system.
-#[derive(Debug)]
 pub struct FileSystemKind {
     /// Its name.
     pub name: &'static str,
@@ -25,6 +54,24 @@ pub struct FileSystemKind {
     pub keys: &'static [Key],
     /// The command set that the drive must have; `None` for block I/O.
     pub command_set: Option<&'static CommandSet>,
+    pub(crate) make: Make,
+    /// Whether such a file system can be on a device.
+    pub(crate) fits: fn(&dyn Device) -> bool,
+    pub(crate) load: Load,
+}
+
+impl PartialEq for FileSystemKind {
+    fn eq(&self, other: &FileSystemKind) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for FileSystemKind {}
+
+impl fmt::Debug for FileSystemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 impl FileSystemKind {
@@ -43,7 +90,7 @@ impl FileSystemKind {
     ///
     /// # Errors
     /// Everything that is wrong: key, what was found and what was expected.
-    pub fn read(&self, text: &str, file: &str) -> Result<(MakeOptions, Options), DescriptionError> {
+    pub fn read(&'static self, text: &str, file: &str) -> Result<(MakeOptions, Options), DescriptionError> {
         self.read_tree(&Tree::parse(text, file)?)
     }
 
@@ -52,18 +99,18 @@ impl FileSystemKind {
     /// # Errors
     /// Everything that is wrong: override, what was found and what was expected.
     pub fn read_overrides(
-        &self,
+        &'static self,
         overrides: &[String],
         option: &'static str,
     ) -> Result<(MakeOptions, Options), DescriptionError> {
         self.read_tree(&Tree::of_overrides(overrides, option, self.keys)?)
     }
 
-    fn read_tree(&self, tree: &Tree) -> Result<(MakeOptions, Options), DescriptionError> {
+    fn read_tree(&'static self, tree: &Tree) -> Result<(MakeOptions, Options), DescriptionError> {
         let mut errors = Errors::default();
         let section = Section::root(tree, self.keys);
         section.check(&mut errors);
-        let read = errors.keep(config::read(&section));
+        let read = errors.keep(config::read(self, &section));
         errors.into_result(tree)?;
         Ok(read.unwrap_or_default())
     }

@@ -6,8 +6,8 @@
 //! ```text
 //!   call      what is asked and answered            calls   gather and apply of each call
 //!   core      pages, nodes, inode map, space, logs  jobs    write-out, cleaning, check-points, loads
-//!   format    blocks as the drive has them          alfs    make, mount
-//!   check     walks a device by decoding of its own restore what fsyncs wrote behind a check-point
+//!   format    blocks as the drive has them          alfs, lfs  what kinds do not share
+//!   check     walks a device by decoding of its own restore    what fsyncs wrote behind a check-point
 //!   kinds     the registry
 //! ```
 
@@ -22,7 +22,10 @@ mod file_system;
 pub mod format;
 mod jobs;
 pub mod kinds;
+mod lfs;
+mod make;
 mod metrics;
+mod mount;
 mod reader;
 mod restore;
 pub mod seeded;

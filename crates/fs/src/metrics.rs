@@ -36,6 +36,8 @@ pub struct Metrics {
     pub rolled_files: u64,
     /// Blocks behind the check-point that the mount could not read: a cut tore them, or media lost them.
     pub unreadable_fsync_blocks: u64,
+    /// Blocks among the check-points that the mount could not read.
+    pub unreadable_checkpoint_blocks: u64,
     /// Check-points.
     pub checkpoints: u64,
     /// Their blocks.
@@ -50,6 +52,8 @@ pub struct Metrics {
     pub cleaned_segments: u64,
     /// Valid blocks that they had.
     pub cleaned_valid_blocks: u64,
+    /// Segments whose invalid blocks were written again (threaded logging).
+    pub threaded_segments: u64,
     /// Segments of the inode map that were cleaned.
     pub cleaned_map_segments: u64,
     /// Segments that were trimmed.

@@ -50,11 +50,17 @@ pub enum FsBug {
     RolledSegmentTrimmed,
     /// A mount takes a new file without its name.
     NameNotRolledForward,
+    /// A check-point overwrites the place of a block of the node map or of the usage table that the one before needs.
+    NewestPlaceOverwritten,
+    /// A log writes blocks of a segment again that the newest check-point needs.
+    NeededBlockWritten,
+    /// Nodes of an fsync are sent before the drive has flushed the data that they name.
+    NodesBeforeFlush,
 }
 
 impl FsBug {
     /// All of them.
-    pub const ALL: [FsBug; 22] = [
+    pub const ALL: [FsBug; 25] = [
         FsBug::TrimBeforeCheckpoint,
         FsBug::CheckpointBeforeData,
         FsBug::OpenSegmentContinued,
@@ -77,6 +83,9 @@ impl FsBug {
         FsBug::OldNodesRolledForward,
         FsBug::RolledSegmentTrimmed,
         FsBug::NameNotRolledForward,
+        FsBug::NewestPlaceOverwritten,
+        FsBug::NeededBlockWritten,
+        FsBug::NodesBeforeFlush,
     ];
 
     /// What goes wrong, in one line of a table.
@@ -107,6 +116,11 @@ impl FsBug {
             FsBug::OldNodesRolledForward => "a mount takes nodes that are older than the check-point",
             FsBug::RolledSegmentTrimmed => "a mount trims segments that fsyncs have written since the check-point",
             FsBug::NameNotRolledForward => "a mount takes a new file without its name",
+            FsBug::NewestPlaceOverwritten => {
+                "a check-point overwrites the place of a table's block that the one before needs"
+            }
+            FsBug::NeededBlockWritten => "a log writes blocks of a segment again that the newest check-point needs",
+            FsBug::NodesBeforeFlush => "nodes of an fsync are sent before the data that they name is flushed",
         }
     }
 }

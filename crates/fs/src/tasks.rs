@@ -51,10 +51,22 @@ pub(crate) enum Work {
         segment: u32,
         next: u32,
     },
+    /// Gets ready the segment that a log writes again next.
+    Thread {
+        log: u8,
+        segment: u32,
+    },
     /// Gets ready what a check-point writes of segments of the map that it cleans.
     Checkpoint,
     /// Goes on with files that a mount found behind the check-point, in this order.
     Restore(VecDeque<Step>),
+}
+
+impl Work {
+    /// Whether it gets a segment ready for a log.
+    pub(crate) fn threads(&self, of: u32) -> bool {
+        matches!(self, Work::Thread { segment, .. } if *segment == of)
+    }
 }
 
 /// A call on its way.

@@ -76,7 +76,7 @@ pub(crate) struct Files {
     #[arg(long, value_name = "FILE")]
     host: Option<PathBuf>,
 
-    /// The kind of file system that is made on the drive: alfs (docs/file-systems.md)
+    /// The kind of file system that is made on the drive: alfs on segments, lfs on blocks (docs/file-systems.md)
     #[arg(long, value_name = "KIND")]
     fs: Option<String>,
 

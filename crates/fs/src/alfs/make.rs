@@ -5,28 +5,19 @@ use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 use ssdlab_host::Device;
 
-use crate::call::{FileKind, ROOT};
+use super::tables::Appended;
 use crate::config::{MakeOptions, Options};
 use crate::core::Core;
-use crate::core::cache::{Body, Key};
-use crate::core::inode_map::insert_empty;
-use crate::error::{MakeError, MountError};
+use crate::error::MakeError;
 use crate::file_system::FileSystem;
-use crate::format::inode::Inode;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_SECTORS, map, usage};
-use crate::jobs::checkpoint::Checkpoints;
+use crate::make::{FOR_FILES, MOST_BLOCKS, RESERVE, of_mount, run, with_root, write_block};
 use crate::reader::Reader;
-
-/// Segments beyond those of the logs that are never promised to files: for cleaning, and for metadata of a check-point.
-const RESERVE: u32 = 12;
 
 /// Blocks of a segment at least. A check-point writes a block of the usage table again for each segment that the blocks before it filled or
 /// began, so in smaller segments the usage table alone would fill those of the inode map.
 const LEAST_SEGMENT_BLOCKS: u64 = 8;
-
-/// Segments that a file system needs for files at least.
-const FOR_FILES: u32 = 2;
 
 /// The superblock of a file system on segments.
 pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -> Result<Superblock, MakeError> {
@@ -40,10 +31,9 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
     if !fits || !is_whole || segment_blocks < LEAST_SEGMENT_BLOCKS {
         return Err(MakeError::Shape { sectors, unit });
     }
-    let most = u64::from(u32::MAX) - 1;
     let blocks = segment_blocks.saturating_mul(count);
-    if blocks >= most {
-        return Err(MakeError::TooLarge { found: blocks, most });
+    if blocks >= MOST_BLOCKS {
+        return Err(MakeError::TooLarge { found: blocks, most: MOST_BLOCKS });
     }
     let nodes = blocks.next_power_of_two().clamp(512, 1 << 31);
     let map_blocks = nodes / map::ENTRIES as u64;
@@ -63,6 +53,7 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
         map_segments: map_segments as u32,
         user_blocks: 0,
         logs: options.logs,
+        areas: None,
     };
     if count < least || superblock.segment_blocks <= superblock.summary_blocks() {
         return Err(MakeError::TooSmall { found: count, blocks: segment_blocks, least });
@@ -74,66 +65,25 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
     Ok(superblock)
 }
 
-fn of_mount(error: MountError) -> MakeError {
-    match error {
-        MountError::NoSegments { found } => MakeError::NoSegments { found },
-        MountError::DeviceFailed(status) => MakeError::Device(status),
-        MountError::Silent => MakeError::Silent,
-        other => MakeError::Mount(Box::new(other)),
-    }
-}
-
-impl FileSystem {
-    /// Makes an empty file system on a device, whose contents are lost, and mounts it.
-    ///
-    /// # Errors
-    /// The device has no segments or too few of them, or a command failed.
-    pub fn make(device: Box<dyn Device>, make: &MakeOptions, options: &Options) -> Result<FileSystem, MakeError> {
-        let mut reader = Reader::new(device);
-        let (shape, segments) = reader.report().map_err(of_mount)?;
-        let superblock = plan(shape.sectors, shape.count, shape.write_unit, make)?;
-        let mut run = |request: Request, cells: &[u8]| match reader.below.alone(request, cells, &[]) {
-            Ok(done) if done.status == Status::Success => Ok(()),
-            Ok(done) => Err(MakeError::Device(done.status)),
-            Err(_) => Err(MakeError::Silent),
-        };
-        for (segment, _) in (0_u64..).zip(&segments).filter(|(_, segment)| segment.state != SegmentState::Free) {
-            run(Request::new(Op::Trim, segment * shape.sectors, shape.sectors), &[])?;
-        }
-        let cell = reader.cell;
-        let block = superblock.encode();
-        let mut cells = if cell == 512 { block.to_vec() } else { Vec::new() };
-        let sectors = u64::from(superblock.unit_blocks) * BLOCK_SECTORS;
-        cells.resize(sectors as usize * cell, 0);
-        let write = Request::new(Op::Write, 0, sectors);
-        match reader.below.alone(write, &cells, &[]) {
-            Ok(done) if done.status == Status::Success => {}
-            Ok(done) => return Err(MakeError::Device(done.status)),
-            Err(_) => return Err(MakeError::Silent),
-        }
-        if cell != 512 {
-            reader.below.keep_record(0, &block[..]);
-        }
-        let has_write_cache = {
-            let identity = reader.below.device().identify();
-            identity.has_write_cache || identity.has_host_cache
-        };
-        let mut core = Core::new(superblock, *options, cell);
-        (3..superblock.segments).for_each(|segment| core.space.set_free(segment));
-        core.space.dirty.extend(0..superblock.usage_blocks());
-        insert_empty(&mut core.cache, 0);
-        let root = Inode::new(ROOT.number, ROOT.generation, FileKind::Directory, ROOT.number, core.now);
-        core.take_number(ROOT.number);
-        core.cache.insert(Key::node(ROOT.number), Body::Inode(Box::new(root)));
-        core.set_node_dirty(ROOT.number);
-        let mut checkpoints = Checkpoints::new(2, 0, 0, has_write_cache);
-        checkpoints.must_switch = true;
-        let system = FileSystem::of(core, reader.below.into_below(), checkpoints);
-        match system.unmount() {
-            Ok(device) => FileSystem::mount(device, options).map_err(of_mount),
-            Err(_) => Err(MakeError::Device(Status::ReadOnly)),
+/// Makes an empty file system on a device, whose contents are lost, and mounts it.
+///
+/// # Errors
+/// The device has no segments or too few of them, or a command failed.
+pub(crate) fn make(device: Box<dyn Device>, make: &MakeOptions, options: &Options) -> Result<FileSystem, MakeError> {
+    let mut reader = Reader::new(device);
+    let (shape, segments) = reader.report().map_err(of_mount)?;
+    let superblock = plan(shape.sectors, shape.count, shape.write_unit, make)?;
+    for (segment, _) in (0_u64..).zip(&segments).filter(|(_, segment)| segment.state != SegmentState::Free) {
+        let trim = Request::new(Op::Trim, segment * shape.sectors, shape.sectors);
+        match run(&mut reader, trim, &[])? {
+            Status::Success => {}
+            status => return Err(MakeError::Device(status)),
         }
     }
+    write_block(&mut reader, 0, &superblock.encode(), superblock.unit_blocks)?;
+    let mut core = Core::new(&Appended, superblock, *options, reader.cell);
+    core.space.dirty.extend(0..superblock.usage_blocks());
+    with_root(core, reader, options)
 }
 
 #[cfg(test)]

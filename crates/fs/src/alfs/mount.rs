@@ -3,27 +3,26 @@
 //! It reads the superblock, the written parts of segments 1 and 2, TIMB blocks, usage blocks, and what fsyncs wrote behind the
 //! check-point. What it takes for free and the drive does not is trimmed again: a crash may have come before the TRIM, or undone it.
 
-use std::collections::BTreeMap;
-
 use ssdlab_base::command_sets::segments::{Segment, SegmentShape, SegmentState};
 use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 use ssdlab_host::Device;
 
 use super::chain::{self, Chain};
+use super::tables::Appended;
 use crate::config::Options;
 use crate::core::Core;
 use crate::core::log::{Kind, log_of};
 use crate::core::space::State;
 use crate::error::MountError;
-use crate::file_system::FileSystem;
-use crate::format::summary::{self, Owner};
+use crate::format::summary;
 use crate::format::superblock::Superblock;
 use crate::format::usage::{MAP_LOG, SegmentUse};
 use crate::format::{BLOCK_SECTORS, Bad, Bytes, NOWHERE, map, usage};
 use crate::jobs::checkpoint::Checkpoints;
 use crate::reader::Reader;
 use crate::restore::find::{self, Rolled};
+use crate::restore::owners_by_segment;
 use crate::seeded::{FsBug, seeded};
 
 /// The superblock and the two chains of check-points of a device.
@@ -68,56 +67,25 @@ fn bad(block: u32, what: &'static str) -> impl FnOnce(Bad) -> MountError {
     move |bad| MountError::Metadata { block, what, bad }
 }
 
-impl FileSystem {
-    /// Mounts the file system on a device.
-    ///
-    /// # Errors
-    /// There is none, it belongs to another device, or its metadata is not whole.
-    pub fn mount(device: Box<dyn Device>, options: &Options) -> Result<FileSystem, MountError> {
-        FileSystem::mount_or_return(device, options).map_err(|(error, _)| error)
-    }
-
-    /// Mounts as [`FileSystem::mount`] does. A device whose file system cannot be mounted comes back, with what is in flight in it.
-    ///
-    /// # Errors
-    /// There is none, it belongs to another device, or its metadata is not whole.
-    pub fn mount_or_return(
-        device: Box<dyn Device>,
-        options: &Options,
-    ) -> Result<FileSystem, (MountError, Box<dyn Device>)> {
-        let mut reader = Reader::new(device);
-        match load(&mut reader, options) {
-            Ok((core, checkpoints, rolled)) => {
-                let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
-                if let Err(error) = system.restore(rolled) {
-                    return Err((error, system.into_device()));
-                }
-                system.proceed();
-                Ok(system)
-            }
-            Err(error) => Err((error, reader.below.into_device())),
-        }
-    }
+/// Whether such a file system can be on a device: one with segments. Nothing else of the registry takes one that it refuses.
+pub(crate) fn fits(device: &dyn Device) -> bool {
+    device.segment_sectors().is_some()
 }
 
 /// Everything in memory, from what the drive has.
-fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints, Rolled), MountError> {
+pub(crate) fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints, Rolled), MountError> {
     let (superblock, segments, mut chains) = find(reader)?;
     let version = chains[0].seen.max(chains[1].seen);
-    let no_checkpoint = || MountError::NoCheckpoint { unreadable: chains.iter().map(|chain| chain.unreadable).sum() };
-    let in_use = newest(&chains).ok_or_else(no_checkpoint)?;
+    let unreadable = chains.iter().map(|chain| chain.unreadable).sum();
+    let in_use = newest(&chains).ok_or(MountError::NoCheckpoint { unreadable })?;
     let Chain { newest: Some(checkpoint), end, mut owners, .. } = std::mem::take(&mut chains[in_use]) else {
         unreachable!("`newest` found it a moment ago")
     };
     let segment = in_use as u32 + 1;
-    let mut core = Core::new(superblock, *options, reader.cell);
+    let mut core = Core::new(&Appended, superblock, *options, reader.cell);
     load_tables(reader, &mut core, &checkpoint.table, &checkpoint.usage, (segment * superblock.segment_blocks) + end)?;
-    core.space.clock = checkpoint.clock;
-    core.map.nodes_used = checkpoint.nodes_used;
-    core.map.first_free = checkpoint.first_free.min(superblock.map_blocks());
-    core.next_generation = checkpoint.next_generation.max(2);
-    core.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
-    core.freeing = core.orphans.iter().map(|number| (*number, false)).collect();
+    core.take_counters(&checkpoint);
+    core.metrics.unreadable_checkpoint_blocks = unreadable;
     let chain = checkpoint.logs[usize::from(core.logs.chained())];
     let rolled =
         find::find(reader, &superblock, chain, checkpoint.version, |segment| segments[segment as usize].written)?;
@@ -201,24 +169,6 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Checkpoints, Ro
     let is_untouched = checkpoint.is_clean && version == checkpoint.version && is_written_to(segment, end) && is_open;
     checkpoints.must_switch = !is_untouched && !seeded(FsBug::CheckpointSegmentKept);
     Ok((core, checkpoints, rolled))
-}
-
-/// What the blocks of segments were written for, by segment, as files that follow a check-point name them.
-fn owners_by_segment(core: &Core, owners: BTreeMap<u32, Owner>) -> Result<BTreeMap<u32, Vec<Owner>>, MountError> {
-    let superblock = &core.superblock;
-    let mut by_segment: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
-    for (address, owner) in owners {
-        let (segment, block) = (address / superblock.segment_blocks, address % superblock.segment_blocks);
-        let is_data =
-            !matches!(core.space.get(segment).state, State::Fixed | State::Open(MAP_LOG) | State::Sealed(MAP_LOG));
-        if !is_data || block >= superblock.data_blocks() {
-            return Err(bad(address, "block that a node of an fsync names")(Bad::Field("segment")));
-        }
-        let list = by_segment.entry(segment).or_default();
-        list.resize(block as usize, Owner::Nothing);
-        list.push(owner);
-    }
-    Ok(by_segment)
 }
 
 /// TIMB and the usage table of a check-point, whose block is `place`.

@@ -27,12 +27,19 @@ pub(super) struct Shape {
     pub(super) segments: u32,
     pub(super) unit_blocks: u32,
     pub(super) nodes: u32,
+    /// The first segment of data and nodes.
+    pub(super) main: u32,
+    /// Where the usage table, the node map and the summaries begin, where these have areas of their own.
+    pub(super) areas: Option<[u32; 3]>,
 }
 
 impl Shape {
     pub(super) fn of(bytes: &[u8]) -> Option<Shape> {
-        let is_known = is_whole(bytes, 0, b"ALFS") && word(bytes, 32) == 2;
+        let has_areas = is_whole(bytes, 0, b"LFSS");
+        let is_known = (has_areas || is_whole(bytes, 0, b"ALFS")) && word(bytes, 32) == 2;
         is_known.then(|| Shape {
+            main: if has_areas { word(bytes, 88) } else { 3 },
+            areas: has_areas.then(|| [76, 80, 84].map(|at| word(bytes, at))),
             volume: long(bytes, 40),
             segment_blocks: word(bytes, 48),
             segments: word(bytes, 52),
@@ -43,6 +50,9 @@ impl Shape {
 
     /// Blocks at the end of a segment for its summary.
     pub(super) fn summary_blocks(&self) -> u32 {
+        if self.areas.is_some() {
+            return 0;
+        }
         let parts = self.segment_blocks.div_ceil(509);
         parts.div_ceil(self.unit_blocks) * self.unit_blocks
     }
@@ -67,6 +77,9 @@ pub(super) struct Point {
     /// In their order.
     pub(super) orphans: Vec<u32>,
     pub(super) parts: Vec<Part>,
+    /// Nodes with their places, and segments with the words of their entries, that the tables do not have yet.
+    pub(super) journaled_nodes: Vec<(u32, u32)>,
+    pub(super) journaled_usage: Vec<(u32, Vec<u32>)>,
     pub(super) is_first: bool,
     /// Blocks that it takes.
     pub(super) blocks: u32,
@@ -120,6 +133,17 @@ pub(super) fn point(blocks: &[&[u8]], volume: u64) -> Option<Point> {
             owners.push((next()?, next()?));
         }
         point.parts.push((segment, first, owners));
+    }
+    if flags & 4 != 0 {
+        for _ in 0..next()? {
+            point.journaled_nodes.push((next()?, next()?));
+        }
+        let (count, words) = (next()?, next()?);
+        for _ in 0..count {
+            let segment = next()?;
+            let entry: Option<Vec<u32>> = (0..4 + 2 * u64::from(words)).map(|_| next()).collect();
+            point.journaled_usage.push((segment, entry?));
+        }
     }
     point.orphans.sort_unstable();
     Some(point)

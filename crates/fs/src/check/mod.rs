@@ -9,10 +9,12 @@
 //!   names -> links, parents, orphans;   addresses -> valid counts, summaries, pointers of the drive
 //! ```
 
+mod areas;
 mod decode;
 mod nodes;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use ssdlab_base::command_sets::segments::SegmentState;
@@ -88,6 +90,8 @@ struct Check {
     map: Map,
     /// Inodes that the check-point lists, in their order.
     listed: Vec<u32>,
+    /// Bits of valid blocks that the usage table has, by segment, where it has any.
+    told_bits: BTreeMap<u32, Vec<u32>>,
     found: Found,
 }
 
@@ -151,14 +155,20 @@ struct Begun {
     unreadable: u64,
 }
 
+fn no_superblock() -> MountError {
+    MountError::Superblock(crate::format::Bad::Magic("superblock of a file system"))
+}
+
 fn begin(reader: &mut Reader) -> Result<Begun, MountError> {
+    if reader.below.device().segment_sectors().is_none() {
+        return areas::begin(reader);
+    }
     let (segments, told) = reader.report()?;
-    let no_superblock = || MountError::Superblock(crate::format::Bad::Magic("superblock of ALFS"));
     if told.first().is_none_or(|segment| segment.written < 8) {
         return Err(no_superblock());
     }
     let block = reader.block(0)?;
-    let shape = Shape::of(&block[..]).ok_or_else(no_superblock)?;
+    let shape = Shape::of(&block[..]).filter(|shape| shape.areas.is_none()).ok_or_else(no_superblock)?;
     let blocks = u64::from(shape.segment_blocks) * u64::from(shape.segments);
     let pairs = [
         ("number of segments", segments.count, u64::from(shape.segments)),
@@ -224,6 +234,7 @@ impl Check {
             nodes: Nodes::new(shape.nodes),
             map: Map::new(&shape),
             listed: Vec::new(),
+            told_bits: BTreeMap::new(),
             shape,
             found: Found::default(),
         }
@@ -261,9 +272,17 @@ impl Check {
             return Ok(place);
         }
         let part = number / 512;
-        let Some(bytes) = self.read(self.map.table[part as usize])? else { return Ok(0) };
+        let Some(bytes) = self.read_map(part)? else { return Ok(0) };
         self.map.keep(part, &bytes[..]);
         Ok(self.map.kept(number).unwrap_or(0))
+    }
+
+    /// Reads a block of the inode map; one that was never written has no node.
+    fn read_map(&mut self, part: u32) -> Result<Option<Box<crate::format::Bytes>>, MountError> {
+        match self.map.table[part as usize] {
+            0 => Ok(Some(crate::format::zeroes())),
+            block => self.read(block),
+        }
     }
 
     fn segment_of(&self, address: u32) -> u32 {
@@ -273,7 +292,7 @@ impl Check {
     /// Notes that `from` says of a block that it is valid, and what for.
     fn note(&mut self, from: u32, address: u32, owner: (u32, u32), is_map: bool) -> bool {
         let segment = self.segment_of(address);
-        if address == 0 || segment < 3 || segment >= self.shape.segments {
+        if address == 0 || segment < self.shape.main || segment >= self.shape.segments {
             self.problem(from, format!("it names block {address}, which is no place for it"));
             return false;
         }
@@ -300,13 +319,19 @@ impl Check {
     fn walk(&mut self, point: &Point) -> Result<(), MountError> {
         self.found.version = point.version;
         self.listed.clone_from(&point.orphans);
-        self.usage(point)?;
-        self.map(point)?;
+        if self.shape.areas.is_some() {
+            self.usage_in_area(point)?;
+            self.map_in_area(point)?;
+        } else {
+            self.usage(point)?;
+            self.map(point)?;
+        }
         self.nodes(point)?;
         self.directories()?;
         self.links()?;
         self.summaries(point)?;
         self.counts(point);
+        self.bits(point);
         Ok(())
     }
 
@@ -331,33 +356,42 @@ impl Check {
             }
             for segment in part * 254..end {
                 let at = 32 + 16 * (segment % 254) as usize;
-                let (state, log, valid) = (bytes[at + 4], bytes[at + 5], word(&bytes[..], at));
-                // The block of the usage table itself may have filled up the segment of the map.
-                let is_its = |(open, _): &(u32, u32)| *open == segment || (log == 6 && *open == 0);
-                if state == 2 && !point.logs.get(log as usize).is_some_and(is_its) {
-                    let what = format!("segment {segment} is said to be open for log {log}, which writes another");
-                    self.problem(block, what);
-                }
-                let kind = match (state, log) {
-                    (0, _) => Kind::Free,
-                    (1, _) => Kind::Fixed,
-                    (2 | 3, 6) => Kind::Map,
-                    (3, 0..6) => Kind::Log(true),
-                    (2 | 4, 0..6) => Kind::Log(false),
-                    _ => {
-                        self.problem(block, format!("segment {segment} has the state {state} and the log {log}"));
-                        Kind::Free
-                    }
-                };
-                if (kind == Kind::Fixed) != (segment < 3) {
-                    self.problem(block, format!("segment {segment} is said to be {kind:?}"));
-                }
-                (self.kinds[segment as usize], self.told[segment as usize]) = (kind, valid);
+                self.segment(point, block, segment, (bytes[at + 4], bytes[at + 5], word(&bytes[..], at)));
             }
         }
         for address in point.usage.iter().filter(|address| **address != 0) {
             self.note(point.block, *address, (0, 0), true);
         }
+        self.logs(point);
+        Ok(())
+    }
+
+    /// What an entry of the usage table in a block says of a segment: its state, its log and its valid blocks.
+    fn segment(&mut self, point: &Point, block: u32, segment: u32, (state, log, valid): (u8, u8, u32)) {
+        // The block of the usage table itself may have filled up the segment of the map.
+        let is_its = |(open, _): &(u32, u32)| *open == segment || (log == 6 && *open == 0);
+        if state == 2 && !point.logs.get(log as usize).is_some_and(is_its) {
+            self.problem(block, format!("segment {segment} is said to be open for log {log}, which writes another"));
+        }
+        let kind = match (state, log) {
+            (0, _) => Kind::Free,
+            (1, _) => Kind::Fixed,
+            (2 | 3, 6) => Kind::Map,
+            (3, 0..6) => Kind::Log(true),
+            (2 | 4, 0..6) => Kind::Log(false),
+            _ => {
+                self.problem(block, format!("segment {segment} has the state {state} and the log {log}"));
+                Kind::Free
+            }
+        };
+        if (kind == Kind::Fixed) != (segment < self.shape.main) {
+            self.problem(block, format!("segment {segment} is said to be {kind:?}"));
+        }
+        (self.kinds[segment as usize], self.told[segment as usize]) = (kind, valid);
+    }
+
+    /// Each log goes on in a segment that is open for it.
+    fn logs(&mut self, point: &Point) {
         for (log, (segment, next)) in point.logs.iter().enumerate().filter(|(_, (segment, _))| *segment != 0) {
             let kind = self.kinds.get(*segment as usize);
             let fits = if log == 6 { kind == Some(&Kind::Map) } else { kind == Some(&Kind::Log(false)) };
@@ -366,7 +400,6 @@ impl Check {
                 self.problem(point.block, what);
             }
         }
-        Ok(())
     }
 
     fn map(&mut self, point: &Point) -> Result<(), MountError> {
@@ -384,47 +417,62 @@ impl Check {
                 if address == 0 || !self.note(*table, address, (0, 0), true) {
                     continue;
                 }
-                let Some(entries) = self.read(address)? else { continue };
                 self.map.table[part as usize] = address;
-                self.map.keep(part, &entries[..]);
-                let is_free = |entry: u32| word(&entries[..], 8 * entry as usize + 4) == 0 && part * 512 + entry > 0;
-                if part < point.first_free && (0..512).any(is_free) {
-                    let what = format!("it has free numbers, the check-point says block {}", point.first_free);
-                    self.problem(address, format!("{what} of the inode map has the first ones"));
-                }
-                for entry in 0..512_u32 {
-                    let (number, place) = (part * 512 + entry, word(&entries[..], 8 * entry as usize + 4));
-                    if word(&entries[..], 8 * entry as usize) != number {
-                        self.problem(address, format!("entry {entry} is not that of node {number}"));
-                        break;
-                    }
-                    if place == 0 || number >= self.shape.nodes {
-                        continue;
-                    }
-                    used += 1;
-                    if self.note(address, place, (number, u32::MAX), false) {
-                        self.nodes.set(number, State::Placed);
-                    }
-                }
+                used += self.entries(point, part, address)?;
             }
         }
+        self.nodes_used(point, used);
+        Ok(())
+    }
+
+    /// The entries of a block of the map. How many nodes it has.
+    fn entries(&mut self, point: &Point, part: u32, address: u32) -> Result<u32, MountError> {
+        let Some(bytes) = self.read_map(part)? else { return Ok(0) };
+        let is_written = self.map.table[part as usize] != 0;
+        self.map.keep(part, &bytes[..]);
+        let places: Vec<u32> = (0..512).map(|entry| self.map.kept(part * 512 + entry).unwrap_or(0)).collect();
+        let is_free = |entry: u32| places[entry as usize] == 0 && part * 512 + entry > 0;
+        if part < point.first_free && (0..512).any(is_free) {
+            let what = format!("it has free numbers, the check-point says block {}", point.first_free);
+            self.problem(address, format!("{what} of the inode map has the first ones"));
+        }
+        let mut used = 0;
+        for (entry, place) in (0_u32..).zip(places) {
+            let number = part * 512 + entry;
+            if is_written && word(&bytes[..], 8 * entry as usize) != number {
+                self.problem(address, format!("entry {entry} is not that of node {number}"));
+                break;
+            }
+            if place == 0 || number >= self.shape.nodes {
+                continue;
+            }
+            used += 1;
+            if self.note(address, place, (number, u32::MAX), false) {
+                self.nodes.set(number, State::Placed);
+            }
+        }
+        Ok(used)
+    }
+
+    fn nodes_used(&mut self, point: &Point, used: u32) {
         if used != point.nodes_used {
             self.problem(point.block, format!("the inode map has {used} nodes, it says {}", point.nodes_used));
         }
         self.found.nodes = used.into();
-        Ok(())
     }
 
     /// Summaries say of each valid block what it is for.
     fn summaries(&mut self, point: &Point) -> Result<(), MountError> {
         let (blocks, end) = (self.shape.segment_blocks, self.shape.segment_blocks - self.shape.summary_blocks());
-        for segment in 3..self.shape.segments {
+        for segment in self.shape.main..self.shape.segments {
             let Kind::Log(is_sealed) = self.kinds[segment as usize] else { continue };
             if self.counted[segment as usize] == 0 {
                 continue;
             }
             let mut owners: Vec<(u32, u32)> = Vec::new();
-            if is_sealed {
+            if is_sealed && self.shape.areas.is_some() {
+                owners = self.owners_in_area(segment)?;
+            } else if is_sealed {
                 for part in 0..end.div_ceil(508) {
                     let block = segment * blocks + end + part;
                     let Some(bytes) = self.read(block)? else { continue };
@@ -457,11 +505,12 @@ impl Check {
     }
 
     fn counts(&mut self, point: &Point) {
-        for segment in 3..self.shape.segments {
+        for segment in self.shape.main..self.shape.segments {
             let at = segment as usize;
             let (kind, told, counted) = (self.kinds[at], self.told[at], self.counted[at]);
             if !matches!(kind, Kind::Map) && told != counted {
-                let block = point.usage.get(at / 254).copied().unwrap_or(point.block);
+                let listed = if self.shape.areas.is_some() { None } else { point.usage.get(at / 254).copied() };
+                let block = listed.unwrap_or(point.block);
                 let what = format!("it says {told} valid blocks of segment {segment}, the walk found {counted}");
                 self.problem(block, what);
             }

@@ -1,5 +1,7 @@
 //! What the walk knows of each node, in 3 bits, and where each node is: what the inode map says, read again when it is needed.
 
+use std::collections::BTreeMap;
+
 use super::decode::{Shape, word};
 
 /// What the walk knows of a node.
@@ -98,11 +100,13 @@ pub(super) struct Map {
     /// By block of the map; 0 where there is none that can be.
     pub(super) table: Vec<u32>,
     kept: Vec<Option<(u32, Box<[u32; 512]>)>>,
+    /// Nodes whose place the check-point says in place of the map.
+    pub(super) journaled: BTreeMap<u32, u32>,
 }
 
 impl Map {
     pub(super) fn new(shape: &Shape) -> Map {
-        Map { table: vec![0; shape.nodes.div_ceil(512) as usize], kept: vec![None; KEPT] }
+        Map { table: vec![0; shape.nodes.div_ceil(512) as usize], kept: vec![None; KEPT], journaled: BTreeMap::new() }
     }
 
     /// The place of a node, if its block of the map is kept.
@@ -114,7 +118,10 @@ impl Map {
 
     /// Keeps a block of the map that was read.
     pub(super) fn keep(&mut self, part: u32, bytes: &[u8]) {
-        let places = Box::new(std::array::from_fn(|entry| word(bytes, 8 * entry + 4)));
+        let mut places: Box<[u32; 512]> = Box::new(std::array::from_fn(|entry| word(bytes, 8 * entry + 4)));
+        for (number, place) in self.journaled.range(part * 512..(part + 1) * 512) {
+            places[*number as usize % 512] = *place;
+        }
         self.kept[part as usize % KEPT] = Some((part, places));
     }
 }

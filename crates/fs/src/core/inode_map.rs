@@ -1,8 +1,8 @@
-//! The inode map and its table (AMF, section 3.3): where each node is.
+//! The node map: where each node is (AMF's inode map, section 3.3; F2FS's NAT). AMF's term is used for both.
 //!
-//! The table is in memory as a whole; blocks of the map are in the cache. A block that was never written has no node.
+//! The table of its blocks is in memory as a whole; blocks of the map are in the cache. A block that was never written has no node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cache::{Body, Cache, Key};
 use super::{Cancel, Core, Stop, View};
@@ -26,11 +26,22 @@ pub(crate) const fn part_of(number: u32) -> u32 {
 /// Blocks of the map that are asked for together in the search for free numbers.
 const SEARCHED: usize = 8;
 
+/// Entries of nodes that the blocks of the map on the drive do not have.
+#[derive(Debug, Default)]
+pub(crate) struct NodeJournal {
+    /// Those that the newest check-point has.
+    pub(crate) entries: BTreeMap<u32, u32>,
+    /// Nodes whose entry has changed since then.
+    pub(crate) changed: BTreeSet<u32>,
+}
+
 /// What is in memory of the inode map beside its blocks.
 #[derive(Debug)]
 pub(crate) struct InodeMap {
-    /// TIMB: the address of each block of the map.
+    /// The address of each block of the map (TIMB).
     table: Vec<u32>,
+    /// Where check-points have some entries in place of the map.
+    pub(crate) journal: Option<NodeJournal>,
     /// The addresses of TIMB blocks, and of the blocks of the usage table.
     pub(crate) table_list: Vec<u32>,
     pub(crate) usage_list: Vec<u32>,
@@ -51,6 +62,7 @@ impl InodeMap {
         let parts = superblock.map_blocks() as usize;
         InodeMap {
             table: vec![NOWHERE; parts],
+            journal: superblock.areas.map(|_| NodeJournal::default()),
             table_list: vec![NOWHERE; superblock.table_blocks() as usize],
             usage_list: vec![NOWHERE; superblock.usage_blocks() as usize],
             open: vec![u64::MAX; parts.div_ceil(64)],
@@ -92,10 +104,26 @@ impl InodeMap {
         self.table[first..end].copy_from_slice(&places[..end - first]);
     }
 
+    /// Where a block of the map is, as a check-point says.
+    pub(crate) fn load_address(&mut self, part: u32, address: u32) {
+        self.table[part as usize] = address;
+    }
+
     /// A block of the map is at another address.
     pub(crate) fn set_address(&mut self, part: u32, address: u32) -> u32 {
         self.dirty_table.insert(part / map::TABLE_ENTRIES as u32);
         std::mem::replace(&mut self.table[part as usize], address)
+    }
+
+    /// What the map on the drive says of a block of it, with what check-points have in place of it.
+    pub(crate) fn with_journal(&self, part: u32, mut places: Box<map::Places>) -> Box<map::Places> {
+        let first = part * map::ENTRIES as u32;
+        if let Some(journal) = &self.journal {
+            for (number, address) in journal.entries.range(first..first + map::ENTRIES as u32) {
+                places[(number - first) as usize] = *address;
+            }
+        }
+        places
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
@@ -177,6 +205,9 @@ impl Core {
         let before = std::mem::replace(&mut places[index], address);
         let has_free = has_free(part, places);
         self.map.dirty_parts.insert(part);
+        if let Some(journal) = &mut self.map.journal {
+            journal.changed.insert(number);
+        }
         self.map.note(part, has_free);
         before
     }
@@ -221,7 +252,8 @@ fn has_free(part: u32, places: &map::Places) -> bool {
     places.iter().enumerate().any(|(index, place)| *place == NOWHERE && (part > 0 || index > 0))
 }
 
-/// Puts a block of the map without nodes into a cache.
-pub(crate) fn insert_empty(cache: &mut Cache, part: u32) {
-    cache.insert(Key::map(part), Body::Map(Box::new([NOWHERE; map::ENTRIES])));
+/// Puts a block of the map that was never written into a cache.
+pub(crate) fn insert_unwritten(cache: &mut Cache, map: &InodeMap, part: u32) {
+    let places = map.with_journal(part, Box::new([NOWHERE; map::ENTRIES]));
+    cache.insert(Key::map(part), Body::Map(places));
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use ssdlab_base::{Op, Request};
 
 use super::cache::Key;
-use super::space::Space;
+use super::space::{Space, State};
 use crate::format::checkpoint::{LOGS, Part, Position};
 use crate::format::summary::{self, Link, Owner};
 use crate::format::superblock::Superblock;
@@ -85,8 +85,10 @@ pub(crate) struct Outgoing {
     pub(crate) records: Vec<(u32, Box<Bytes>)>,
     /// Pages among its blocks.
     pub(crate) placed: Vec<Placed>,
-    /// The segment that it writes.
+    /// The segment that it writes, or whose summary it writes.
     pub(crate) segment: u32,
+    /// It overwrites metadata that has a fixed place.
+    pub(crate) is_fixed: bool,
 }
 
 /// What of a segment's summary is not at its end.
@@ -97,10 +99,19 @@ pub(crate) struct Loose {
     told: usize,
 }
 
+/// A segment whose blocks that are not valid a log can write again.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) segment: u32,
+    pub(crate) owners: Vec<Owner>,
+}
+
 #[derive(Debug, Default)]
 struct Log {
     segment: u32,
     next: u32,
+    /// Blocks that it writes, the last first, where others between them stay; `None` where it writes all in their order.
+    slots: Option<Vec<u32>>,
     /// Blocks that wait for their command, and where the first goes.
     first: u32,
     blocks: u32,
@@ -123,6 +134,12 @@ pub(crate) struct Logs {
     pub(crate) version: u64,
     /// The log of fsyncs cannot be followed from that check-point on: a segment of it ended while none was free.
     pub(crate) is_chain_broken: bool,
+    /// The segment that this log takes next, as the last node of the one in use says.
+    upcoming: Option<u32>,
+    /// By log, the segment that it writes again next (F2FS, section 2.5, threaded logging).
+    pub(crate) threads: [Option<Thread>; LOGS],
+    /// Segments that were written again so.
+    pub(crate) threaded_segments: u64,
     /// Blocks of summaries, and blocks that fill up write units.
     pub(crate) summary_blocks: u64,
     pub(crate) padding_blocks: u64,
@@ -149,6 +166,9 @@ impl Logs {
             rolls,
             version: 0,
             is_chain_broken: false,
+            upcoming: None,
+            threads: [const { None }; LOGS],
+            threaded_segments: 0,
             summary_blocks: 0,
             padding_blocks: 0,
         }
@@ -175,7 +195,11 @@ impl Logs {
     /// Blocks that fit into the segment of a log.
     pub(crate) fn room(&self, log: u8) -> u32 {
         let one = &self.logs[log as usize];
-        if one.segment == 0 { 0 } else { self.end_of(log) - one.next }
+        match &one.slots {
+            _ if one.segment == 0 => 0,
+            Some(slots) => slots.len() as u32,
+            None => self.end_of(log) - one.next,
+        }
     }
 
     /// Blocks of a segment before its summary. The map has none.
@@ -186,6 +210,11 @@ impl Logs {
     /// The log that fsyncs append nodes to: the summary of each of its segments says where it goes on.
     pub(crate) const fn chained(&self) -> u8 {
         log_of(Kind::FileNode, self.superblock.logs)
+    }
+
+    /// Whether a log is the one that a mount follows: whatever was written to it since the check-point stays.
+    pub(crate) const fn is_chain(&self, log: u8) -> bool {
+        log == self.chained()
     }
 
     pub(crate) const fn is_chained(&self, log: u8) -> bool {
@@ -199,13 +228,41 @@ impl Logs {
         self.is_chain_broken = !has_segment;
     }
 
+    /// What the next node in the log of fsyncs says of the segment behind its own ([`Mark::next`](crate::format::fsync::Mark)): it is taken
+    /// now. 0 where the node is not the last, where none is free, or where a summary at the end of the segment says it.
+    pub(crate) fn take_upcoming(&mut self, space: &mut Space) -> u32 {
+        let log = self.chained();
+        if self.superblock.areas.is_some() && self.room(log) == 1 {
+            self.upcoming = space.open(log);
+        }
+        self.upcoming.unwrap_or(0)
+    }
+
     /// A log begins a segment; `None` if none is free.
     fn begin(&mut self, space: &mut Space, log: u8) -> Option<u32> {
-        let segment = space.open(log)?;
+        if let Some(segment) = self.begin_thread(space, log) {
+            return Some(segment);
+        }
+        let taken = if self.is_chained(log) { self.upcoming.take() } else { None };
+        let segment = taken.or_else(|| space.open(log))?;
         self.logs[log as usize] = Log { segment, ..Log::default() };
         if log != MAP_LOG {
             self.loose.insert(segment, Loose::default());
         }
+        Some(segment)
+    }
+
+    /// A log goes on in a segment that was got ready for it, if that still has blocks for it.
+    fn begin_thread(&mut self, space: &mut Space, log: u8) -> Option<u32> {
+        let Thread { segment, owners } = self.threads[log as usize].take()?;
+        let slots = space.bits.as_ref()?.slots(segment);
+        if slots.is_empty() || !space.reopen(segment, log) {
+            return None;
+        }
+        self.threaded_segments += 1;
+        let next = slots.last().copied().unwrap_or(0);
+        self.logs[log as usize] = Log { segment, next, slots: Some(slots), ..Log::default() };
+        self.loose.insert(segment, Loose { owners, told: 0 });
         Some(segment)
     }
 
@@ -215,7 +272,7 @@ impl Logs {
             self.begin(space, log)?;
         }
         let address = self.put(space, log, owner, contents);
-        if self.logs[log as usize].next == self.end_of(log) {
+        if self.room(log) == 0 {
             self.seal(space, log);
         } else if self.logs[log as usize].blocks as usize >= MOST_BLOCKS {
             self.flush(space, log);
@@ -225,6 +282,13 @@ impl Logs {
 
     fn put(&mut self, space: &mut Space, log: u8, owner: Owner, contents: Contents<'_>) -> u32 {
         let (cell, number) = (self.cell, log as usize);
+        if let Some(block) = self.logs[number].slots.as_mut().and_then(Vec::pop) {
+            // A command has blocks that follow each other.
+            if self.logs[number].blocks > 0 && self.logs[number].next != block {
+                self.send(space, log);
+            }
+            self.logs[number].next = block;
+        }
         let one = &mut self.logs[number];
         let address = one.segment * self.superblock.segment_blocks + one.next;
         if one.blocks == 0 {
@@ -242,12 +306,17 @@ impl Logs {
                 one.records.push((address, bytes));
             }
         }
+        if let Some(loose) = self.loose.get_mut(&one.segment) {
+            let at = one.next as usize;
+            if at < loose.owners.len() {
+                loose.owners[at] = owner;
+            } else {
+                loose.owners.push(owner);
+            }
+        }
         one.blocks += 1;
         one.next += 1;
         space.clock += 1;
-        if let Some(loose) = self.loose.get_mut(&one.segment) {
-            loose.owners.push(owner);
-        }
         address
     }
 
@@ -263,7 +332,7 @@ impl Logs {
             return;
         }
         self.send(space, log);
-        if self.logs[log as usize].next == self.end_of(log) {
+        if self.room(log) == 0 {
             self.seal(space, log);
         }
     }
@@ -275,7 +344,7 @@ impl Logs {
         let (cells, records) = (std::mem::take(&mut one.cells), std::mem::take(&mut one.records));
         let (placed, segment) = (std::mem::take(&mut one.placed), one.segment);
         space.write_begins(segment);
-        self.outbox.push(Outgoing { request, cells, records, placed, segment });
+        self.outbox.push(Outgoing { request, cells, records, placed, segment, is_fixed: false });
     }
 
     /// Sends what waits of all logs.
@@ -294,6 +363,7 @@ impl Logs {
             self.send(space, log);
         }
         let segment = std::mem::take(&mut self.logs[log as usize].segment);
+        self.logs[log as usize].slots = None;
         if log != MAP_LOG {
             let next = if self.is_chained(log) { self.begin(space, log) } else { None };
             self.is_chain_broken |= self.is_chained(log) && next.is_none();
@@ -304,12 +374,15 @@ impl Logs {
 
     fn write_summary(&mut self, space: &mut Space, segment: u32, link: Link) {
         let loose = self.loose.remove(&segment).unwrap_or_default();
-        let (blocks, end) = (self.superblock.summary_blocks(), self.superblock.data_blocks());
-        let first = segment * self.superblock.segment_blocks + end;
+        let superblock = self.superblock;
+        let (blocks, first) = (superblock.summary_parts(), superblock.summary_address(segment, 0));
         let (mut cells, mut records) = (Vec::new(), Vec::new());
         for part in 0..blocks {
-            let entries = loose.owners.chunks(summary::ENTRIES).nth(part as usize).unwrap_or(&[]);
-            let block = summary::encode(self.superblock.volume, segment, part, entries, link);
+            let entries = loose.owners.chunks(superblock.summary_entries()).nth(part as usize).unwrap_or(&[]);
+            let block = match superblock.areas {
+                Some(_) => summary::encode_plain(entries),
+                None => summary::encode(superblock.volume, segment, part, entries, link),
+            };
             if self.cell == 512 {
                 cells.extend_from_slice(&block[..]);
             } else {
@@ -320,7 +393,48 @@ impl Logs {
         self.summary_blocks += u64::from(blocks);
         let request = Request::new(Op::Write, u64::from(first) * BLOCK_SECTORS, u64::from(blocks) * BLOCK_SECTORS);
         space.write_begins(segment);
-        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment });
+        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment, is_fixed: false });
+    }
+
+    /// Overwrites a block of metadata that has a fixed place. Blocks that follow each other go with one command.
+    pub(crate) fn write_fixed(&mut self, space: &mut Space, place: u32, bytes: Box<Bytes>) {
+        let (sector, segment) = (u64::from(place) * BLOCK_SECTORS, space.segment_of(place));
+        let follows = |last: &&mut Outgoing| {
+            let request = &last.request;
+            last.is_fixed
+                && last.segment == segment
+                && request.sector + request.sectors == sector
+                && request.sectors < MOST_BLOCKS as u64 * BLOCK_SECTORS
+        };
+        if self.outbox.last_mut().filter(follows).is_none() {
+            space.write_begins(segment);
+            let request = Request::new(Op::Write, sector, 0);
+            let (cells, records, placed) = (Vec::new(), Vec::new(), Vec::new());
+            self.outbox.push(Outgoing { request, cells, records, placed, segment, is_fixed: true });
+        }
+        let Some(last) = self.outbox.last_mut() else { return };
+        last.request.sectors += BLOCK_SECTORS;
+        if self.cell == 512 {
+            last.cells.extend_from_slice(&bytes[..]);
+        } else {
+            last.cells.resize(last.cells.len() + BLOCK_SECTORS as usize * self.cell, 0);
+            last.records.push((place, bytes));
+        }
+    }
+
+    /// Segments that are left get their summaries, where these have an area of their own.
+    pub(crate) fn write_loose_summaries(&mut self, space: &mut Space) {
+        let mut left: Vec<(u32, u8)> = Vec::new();
+        for segment in self.loose.keys() {
+            if let State::Loose(log) = space.get(*segment).state {
+                left.push((*segment, log));
+            }
+        }
+        left.sort_unstable();
+        for (segment, log) in left {
+            self.write_summary(space, segment, Link::default());
+            space.has_summary(segment, log);
+        }
     }
 
     /// A segment is not in use by a log any more, and keeps its summary in check-points.
@@ -350,5 +464,8 @@ impl Logs {
     /// Segments that leave need no summary.
     pub(crate) fn forget(&mut self, segments: &[u32]) {
         segments.iter().for_each(|segment| drop(self.loose.remove(segment)));
+        for thread in &mut self.threads {
+            thread.take_if(|thread| segments.contains(&thread.segment));
+        }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod cache;
 pub(crate) mod file;
 pub(crate) mod free_segments;
 pub(crate) mod inode_map;
+pub(crate) mod layout;
 pub(crate) mod log;
 pub(crate) mod pages;
 pub(crate) mod roll_forward;
@@ -23,6 +24,7 @@ use ssdlab_base::Nanos;
 use cache::{Body, Cache, Key};
 use file::File;
 use inode_map::InodeMap;
+use layout::Layout;
 use log::{Kind, Logs, log_of};
 use roll_forward::RollForward;
 use space::Space;
@@ -30,6 +32,7 @@ pub(crate) use view::View;
 
 use crate::call::{Errno, FileKind};
 use crate::config::{Fsync, Options};
+use crate::format::checkpoint::Checkpoint;
 use crate::format::inode::{Index, Inode};
 use crate::format::superblock::Superblock;
 use crate::metrics::Metrics;
@@ -94,6 +97,7 @@ pub(crate) trait Op {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) superblock: Superblock,
+    pub(crate) layout: &'static dyn Layout,
     pub(crate) options: Options,
     /// Bytes that the drive keeps of a sector.
     pub(crate) cell: usize,
@@ -133,14 +137,17 @@ pub(crate) struct Core {
     next_write: u32,
     /// Why nothing can be changed any more.
     pub(crate) read_only: Option<String>,
+    /// The device has forgotten what it completed: nothing that it says counts.
+    pub(crate) is_shut: bool,
     pub(crate) metrics: Metrics,
 }
 
 impl Core {
-    pub(crate) fn new(superblock: Superblock, options: Options, cell: usize) -> Core {
+    pub(crate) fn new(layout: &'static dyn Layout, superblock: Superblock, options: Options, cell: usize) -> Core {
         let rolls = options.fsync == Fsync::RollForward;
         let budget = (options.cache / crate::call::BLOCK_BYTES) as usize;
         Core {
+            layout,
             map: InodeMap::new(&superblock),
             space: Space::new(&superblock, cell != 512),
             logs: Logs::new(superblock, cell, rolls),
@@ -165,8 +172,20 @@ impl Core {
             rolling: RollForward::new(rolls),
             next_write: 1,
             read_only: None,
+            is_shut: false,
             metrics: Metrics::default(),
         }
+    }
+
+    /// What a check-point says in numbers.
+    pub(crate) fn take_counters(&mut self, checkpoint: &Checkpoint) {
+        let superblock = &self.superblock;
+        self.space.clock = checkpoint.clock;
+        self.map.nodes_used = checkpoint.nodes_used;
+        self.map.first_free = checkpoint.first_free.min(superblock.map_blocks());
+        self.next_generation = checkpoint.next_generation.max(2);
+        self.orphans = checkpoint.orphans.iter().copied().filter(|number| *number < superblock.nodes).collect();
+        self.freeing = self.orphans.iter().map(|number| (*number, false)).collect();
     }
 
     /// Runs an operation as far as it goes.

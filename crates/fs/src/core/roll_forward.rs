@@ -190,11 +190,12 @@ impl Core {
         let log = self.logs.chained();
         self.rolling.fsyncs += 1;
         let count = index_blocks.len() as u32 + 1;
-        let mark = Mark { version: self.logs.version, fsync: self.rolling.fsyncs, place: 0, count };
+        let mark = Mark { version: self.logs.version, fsync: self.rolling.fsyncs, place: 0, count, next: 0 };
         let name = self.rolling.made.get(&number).map(|made| made.name.clone());
         for (place, node) in (0..).zip(index_blocks.iter().copied().chain([number])) {
             let (mut bytes, kind) = self.encode_node(node).expect("gather has seen the node");
-            fsync::set(&mut bytes, self.superblock.volume, Mark { place, ..mark }, name.as_deref());
+            let next = self.logs.take_upcoming(&mut self.space);
+            fsync::set(&mut bytes, self.superblock.volume, Mark { place, next, ..mark }, name.as_deref());
             self.append_node(log, node, kind, bytes).expect("gather has seen to segments");
             self.cache.begin_send(Key::node(node));
             self.rolling.nodes.insert(node);

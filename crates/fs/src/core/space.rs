@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::free_segments::FreeSegments;
 use crate::format::checkpoint::LOGS;
 use crate::format::superblock::Superblock;
-use crate::format::usage::{self, MAP_LOG, SegmentUse, Usage};
+use crate::format::usage::{MAP_LOG, SegmentUse, Usage, words_of};
+use crate::seeded::{FsBug, seeded};
 
 /// The present use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,81 @@ pub(crate) struct Segment {
     pub(crate) age: u64,
 }
 
+/// Bits for each block.
+#[derive(Debug)]
+pub(crate) struct ValidBits {
+    /// It is valid now.
+    now: Vec<u64>,
+    /// It is needed by the newest check-point, or by what fsyncs wrote behind it: it was valid then, or became so since.
+    needed: Vec<u64>,
+    /// Segments as the check-point on its way says.
+    coming: Vec<(u32, Vec<u64>)>,
+    /// Words of a segment.
+    words: usize,
+    segment_blocks: u32,
+}
+
+impl ValidBits {
+    fn new(superblock: &Superblock) -> ValidBits {
+        let words = words_of(superblock.segment_blocks);
+        let now = vec![0; words * superblock.segments as usize];
+        ValidBits { needed: now.clone(), now, coming: Vec::new(), words, segment_blocks: superblock.segment_blocks }
+    }
+
+    fn set(&mut self, address: u32, is_valid: bool) {
+        let (segment, block) = (address / self.segment_blocks, address % self.segment_blocks);
+        let (word, bit) = (segment as usize * self.words + block as usize / 64, 1 << (block % 64));
+        if is_valid {
+            self.now[word] |= bit;
+            self.needed[word] |= bit;
+        } else {
+            self.now[word] &= !bit;
+        }
+    }
+
+    /// Those of a segment.
+    pub(crate) fn of(&self, segment: u32) -> &[u64] {
+        &self.now[segment as usize * self.words..][..self.words]
+    }
+
+    /// A segment is as a check-point says.
+    pub(crate) fn load(&mut self, segment: u32, bits: &[u64]) {
+        self.now[segment as usize * self.words..][..self.words].copy_from_slice(bits);
+        self.needed[segment as usize * self.words..][..self.words].copy_from_slice(bits);
+    }
+
+    /// The check-point that is being made says of a segment what is valid now.
+    pub(crate) fn tell(&mut self, segment: u32) {
+        let bits = self.of(segment).to_vec();
+        self.coming.push((segment, bits));
+    }
+
+    /// The check-point on its way is durable.
+    pub(crate) fn is_told(&mut self) {
+        for (segment, bits) in std::mem::take(&mut self.coming) {
+            for (index, bits) in bits.into_iter().enumerate() {
+                let word = segment as usize * self.words + index;
+                self.needed[word] = bits | self.now[word];
+            }
+        }
+    }
+
+    /// Blocks of a segment that can be written again, the last first.
+    pub(crate) fn slots(&self, segment: u32) -> Vec<u32> {
+        let first = segment as usize * self.words;
+        let is_free = |block: &u32| {
+            let word = first + *block as usize / 64;
+            let needed = if seeded(FsBug::NeededBlockWritten) { 0 } else { self.needed[word] };
+            (self.now[word] | needed) >> (block % 64) & 1 == 0
+        };
+        (0..self.segment_blocks).rev().filter(is_free).collect()
+    }
+
+    const fn memory_bytes(&self) -> usize {
+        self.now.len() * 16
+    }
+}
+
 /// All segments.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -46,8 +122,14 @@ pub(crate) struct Space {
     free: FreeSegments,
     /// Sealed or loose segments without valid blocks.
     empty: BTreeSet<u32>,
-    /// Blocks of the usage table that the next check-point writes.
+    /// Blocks of the usage table that the next check-point writes; where entries are journaled, segments whose entry has changed.
     pub(crate) dirty: BTreeSet<u32>,
+    /// Segments for each entry of `dirty`.
+    dirty_step: u32,
+    /// Segments whose entry the newest check-point has in place of the usage table.
+    pub(crate) journal: BTreeSet<u32>,
+    /// Which blocks are valid, where the usage table says so.
+    pub(crate) bits: Option<ValidBits>,
     /// Blocks that all logs have written.
     pub(crate) clock: u64,
     /// Valid blocks of data and nodes.
@@ -69,20 +151,25 @@ impl Space {
     pub(crate) fn new(superblock: &Superblock, keeps_records: bool) -> Space {
         let one = Segment { state: State::Leaving, valid: 0, writing: 0, reading: 0, age: 0 };
         let mut segments = vec![one; superblock.segments as usize];
-        segments.iter_mut().take(3).for_each(|segment| segment.state = State::Fixed);
+        let first = superblock.first_segment();
+        segments.iter_mut().take(first as usize).for_each(|segment| segment.state = State::Fixed);
+        let bits = superblock.areas.map(|_| ValidBits::new(superblock));
         Space {
             segments,
             segment_blocks: superblock.segment_blocks,
             free: FreeSegments::new(superblock.segments),
             empty: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            dirty_step: if bits.is_some() { 1 } else { superblock.usage_entries() },
+            journal: BTreeSet::new(),
+            bits,
             clock: 0,
             used: 0,
             reserved: 0,
             map_segments: 0,
             contradiction: None,
             stale: keeps_records.then(Vec::new),
-            next: 3,
+            next: first,
         }
     }
 
@@ -104,7 +191,7 @@ impl Space {
     }
 
     fn touch(&mut self, segment: u32) -> &mut Segment {
-        self.dirty.insert(segment / usage::ENTRIES as u32);
+        self.dirty.insert(segment / self.dirty_step);
         &mut self.segments[segment as usize]
     }
 
@@ -154,6 +241,9 @@ impl Space {
             self.touch(segment).valid += 1;
             self.used += 1;
         }
+        if let Some(bits) = &mut self.bits {
+            bits.set(address, true);
+        }
         self.empty.remove(&segment);
     }
 
@@ -168,6 +258,9 @@ impl Space {
         let one = if is_map { &mut self.segments[segment as usize] } else { self.touch(segment) };
         one.valid -= 1;
         self.used = self.used.saturating_sub(u64::from(!is_map));
+        if let Some(bits) = &mut self.bits {
+            bits.set(address, false);
+        }
         self.settle(segment);
     }
 
@@ -234,12 +327,29 @@ impl Space {
         Some(segment)
     }
 
+    /// A log goes on in the blocks of a segment that are not valid; false if the segment has none that the log may have.
+    pub(crate) fn reopen(&mut self, segment: u32, log: u8) -> bool {
+        let one = self.get(segment);
+        if one.state != State::Sealed(log) || one.writing > 0 || one.valid == 0 {
+            return false;
+        }
+        self.touch(segment).state = State::Open(log);
+        self.settle(segment);
+        true
+    }
+
     /// A log leaves its segment, with or without a summary at its end.
     pub(crate) fn seal(&mut self, segment: u32, log: u8, has_summary: bool) {
         let clock = self.clock;
         let one = self.touch(segment);
         one.state = if has_summary { State::Sealed(log) } else { State::Loose(log) };
         one.age = clock;
+        self.settle(segment);
+    }
+
+    /// A segment that was left has its summary now.
+    pub(crate) fn has_summary(&mut self, segment: u32, log: u8) {
+        self.touch(segment).state = State::Sealed(log);
         self.settle(segment);
     }
 
@@ -275,6 +385,10 @@ impl Space {
 
     /// Bytes of the table, and of the set of free segments.
     pub(crate) const fn memory_bytes(&self) -> usize {
-        self.segments.len() * size_of::<Segment>() + self.free.memory_bytes()
+        let bits = match &self.bits {
+            Some(bits) => bits.memory_bytes(),
+            None => 0,
+        };
+        self.segments.len() * size_of::<Segment>() + self.free.memory_bytes() + bits
     }
 }

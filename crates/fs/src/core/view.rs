@@ -46,8 +46,7 @@ impl<'a> View<'a> {
 
     /// A part of the summary of a segment.
     pub(crate) fn summary(&self, segment: u32, part: u32) -> Result<&'a [Owner], Stop> {
-        let superblock = &self.core.superblock;
-        let address = segment * superblock.segment_blocks + superblock.data_blocks() + part;
+        let address = self.core.superblock.summary_address(segment, part);
         self.core.cache.summary(segment, part).ok_or_else(|| self.missing(Key::summary(segment, part), address))
     }
 

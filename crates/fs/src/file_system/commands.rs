@@ -1,24 +1,71 @@
 //! Commands to the device below: what logs have ready is sent, and what has ended is taken.
 
+use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 use ssdlab_host::standing::Done;
 
 use super::{FileSystem, Purpose, Writing};
 use crate::core::cache::Of;
 use crate::core::log::{Outgoing, Placed};
+use crate::seeded::{FsBug, seeded};
 
 impl FileSystem {
     /// Sends what the logs have ready.
     pub(crate) fn send_outbox(&mut self) {
-        for Outgoing { request, cells, records, placed, segment } in std::mem::take(&mut self.core.logs.outbox) {
-            self.last_write += 1;
-            self.open_writes.insert(self.last_write);
-            let number = self.writing.put(Writing { number: self.last_write, segment, placed });
-            self.below.send(request, &cells, Purpose::Write(number));
-            for (address, bytes) in records {
-                let sector = u64::from(address) * crate::format::BLOCK_SECTORS;
-                self.below.device_mut().keep_record(sector, &bytes[..]);
+        for outgoing in std::mem::take(&mut self.core.logs.outbox) {
+            let number = self.number_write();
+            self.send_write(number, outgoing);
+        }
+    }
+
+    /// Sends what the logs have ready, which has nodes of an fsync. A device with a write cache first flushes the data that they name: a mount
+    /// that finds the nodes and not the data would give a file what was at its place before.
+    pub(crate) fn send_nodes(&mut self) {
+        if !self.checkpoints.has_write_cache || seeded(FsBug::NodesBeforeFlush) {
+            return self.send_outbox();
+        }
+        for outgoing in std::mem::take(&mut self.core.logs.outbox) {
+            let number = self.number_write();
+            let request = Request { fua: true, ..outgoing.request };
+            self.held.commands.push_back((number, Outgoing { request, ..outgoing }));
+        }
+        self.flush_for_nodes();
+    }
+
+    fn flush_for_nodes(&mut self) {
+        if self.held.flushed == 0 && !self.held.commands.is_empty() {
+            self.held.flushed = self.held.commands.len();
+            self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::FlushData);
+        }
+    }
+
+    /// A flush for nodes has ended: those that waited for it go. Without a device that flushes, none ever will.
+    fn data_is_flushed(&mut self, is_well: bool) {
+        let ready = if is_well { self.held.flushed } else { self.held.commands.len() };
+        self.held.flushed = 0;
+        for (number, outgoing) in self.held.commands.drain(..ready).collect::<Vec<_>>() {
+            if is_well {
+                self.send_write(number, outgoing);
+            } else {
+                self.end_write(Writing { number, segment: outgoing.segment, placed: outgoing.placed }, false);
             }
+        }
+        self.flush_for_nodes();
+    }
+
+    fn number_write(&mut self) -> u64 {
+        self.last_write += 1;
+        self.open_writes.insert(self.last_write);
+        self.last_write
+    }
+
+    fn send_write(&mut self, number: u64, outgoing: Outgoing) {
+        let Outgoing { request, cells, records, placed, segment, .. } = outgoing;
+        let number = self.writing.put(Writing { number, segment, placed });
+        self.below.send(request, &cells, Purpose::Write(number));
+        for (address, bytes) in records {
+            let sector = u64::from(address) * crate::format::BLOCK_SECTORS;
+            self.below.device_mut().keep_record(sector, &bytes[..]);
         }
     }
 
@@ -47,6 +94,7 @@ impl FileSystem {
         match done.purpose {
             Purpose::Load(number) => self.load_ended(done, number),
             Purpose::Write(number) => self.write_ended(number, is_well),
+            Purpose::FlushData => self.data_is_flushed(is_well),
             Purpose::Flush if is_well => self.commit(),
             Purpose::Checkpoint if is_well => self.commit_ended(),
             Purpose::Flush | Purpose::Checkpoint => self.abandon_checkpoint(),
@@ -59,7 +107,12 @@ impl FileSystem {
     }
 
     pub(super) fn write_ended(&mut self, number: u32, is_well: bool) {
-        let Writing { number, segment, placed } = self.writing.take(number);
+        let writing = self.writing.take(number);
+        self.end_write(writing, is_well);
+    }
+
+    fn end_write(&mut self, writing: Writing, is_well: bool) {
+        let Writing { number, segment, placed } = writing;
         self.open_writes.remove(&number);
         self.core.space.write_ends(segment);
         self.core.writing_pages -= placed.len();

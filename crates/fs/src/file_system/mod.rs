@@ -22,7 +22,8 @@ use ssdlab_host::{Again, Device, Loss};
 
 use crate::call::{Answer, Call, Reply};
 use crate::core::Core;
-use crate::core::log::Placed;
+use crate::core::log::{Outgoing, Placed};
+use crate::format::checkpoint::LOGS;
 use crate::jobs::checkpoint::Checkpoints;
 use crate::jobs::cleaning::Progress;
 use crate::jobs::loads::Loads;
@@ -34,6 +35,8 @@ pub(crate) enum Purpose {
     Load(u32),
     Write(u32),
     Flush,
+    /// Nodes of fsyncs wait for it.
+    FlushData,
     Checkpoint,
     Trim(u32, u32),
     TrimCheckpoints,
@@ -45,6 +48,15 @@ struct Writing {
     number: u64,
     segment: u32,
     placed: Vec<Placed>,
+}
+
+/// Commands with nodes of fsyncs that are not sent before the device has flushed the data that they name.
+#[derive(Debug, Default)]
+struct Held {
+    /// Each with the number of its write.
+    commands: VecDeque<(u64, Outgoing)>,
+    /// How many of them the flush on its way is for; 0 if there is none.
+    flushed: usize,
 }
 
 /// A file system on a device.
@@ -63,11 +75,16 @@ pub struct FileSystem {
     /// Numbers of writes that have not ended, and of the last one.
     open_writes: BTreeSet<u64>,
     pub(crate) last_write: u64,
+    held: Held,
     pub(crate) checkpoints: Checkpoints,
     /// The segment that is being cleaned, its task, and those cleaned since the last check-point.
     pub(crate) cleaning: Option<u32>,
     pub(crate) cleaning_task: Option<u32>,
     pub(crate) cleaned: Vec<u32>,
+    /// Logs for which a segment is got ready that they write again.
+    pub(crate) threading: [bool; LOGS],
+    /// Logs for which there was none when it was looked for, and no check-point became durable since.
+    pub(crate) without_thread: [bool; LOGS],
     /// What cleaning for room has won.
     pub(crate) progress: Progress,
     /// Calls and jobs that failed since cleaning won no more room.
@@ -107,10 +124,13 @@ impl FileSystem {
             writing: Slots::new(),
             open_writes: BTreeSet::new(),
             last_write: 0,
+            held: Held::default(),
             checkpoints,
             cleaning: None,
             cleaning_task: None,
             cleaned: Vec::new(),
+            threading: [false; LOGS],
+            without_thread: [false; LOGS],
             progress: Progress::default(),
             without_room: 0,
             clean_in_background: false,
@@ -217,8 +237,14 @@ impl FileSystem {
         self.core.cache.drop_all();
     }
 
-    /// The power of a part of the device goes and comes back now, while the host goes on. What was being written ends the changes.
+    /// The power of a part of the device goes and comes back now, while the host goes on. What was being written ends the changes. Where the
+    /// device had a write cache and no layer that restores it, it has forgotten what completed: every call fails from then on.
     pub fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
+        let identity = self.below.device().identify();
+        if identity.has_write_cache && !identity.has_host_cache {
+            self.core.is_shut = true;
+            self.core.set_read_only("the device lost its power, and with it what it had not flushed".to_string());
+        }
         let loss = self.below.cut(part, again);
         self.core.now = self.below.now();
         self.proceed();
@@ -344,6 +370,7 @@ impl FileSystem {
             any |= self.place_moved();
             any |= self.write_out();
             any |= self.clean();
+            any |= self.thread();
             any |= self.send_moved();
             any |= self.limit_metadata();
             any |= self.run_checkpoint();

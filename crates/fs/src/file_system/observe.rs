@@ -42,6 +42,11 @@ impl FileSystem {
         self.core.read_only.as_deref()
     }
 
+    /// Whether every call fails, since the device lost its power under the host, and with it what it had completed and not flushed.
+    pub const fn is_shut_down(&self) -> bool {
+        self.core.is_shut
+    }
+
     /// Calls and jobs that failed since cleaning won no more room. The space that is promised to files is chosen so that there are none.
     pub const fn without_room(&self) -> u64 {
         self.without_room
@@ -51,13 +56,14 @@ impl FileSystem {
     pub fn metrics(&self) -> Metrics {
         let (logs, own) = (&self.core.logs, self.core.metrics);
         let padding_blocks = own.padding_blocks + logs.padding_blocks;
-        Metrics { summary_blocks: logs.summary_blocks, padding_blocks, ..own }
+        let (summary_blocks, threaded_segments) = (logs.summary_blocks, logs.threaded_segments);
+        Metrics { summary_blocks, padding_blocks, threaded_segments, ..own }
     }
 
     /// Counters begin anew.
     pub fn reset_metrics(&mut self) {
         self.core.metrics = Metrics::default();
-        (self.core.logs.summary_blocks, self.core.logs.padding_blocks) = (0, 0);
+        (self.core.logs.summary_blocks, self.core.logs.padding_blocks, self.core.logs.threaded_segments) = (0, 0, 0);
     }
 
     /// What was decided when it was made.

@@ -7,6 +7,7 @@ use crate::core::Stop;
 use crate::core::cache::Of;
 use crate::jobs::cleaning::{CleanStep, Progress};
 use crate::jobs::stages::Effect;
+use crate::jobs::threading::Prepare;
 use crate::tasks::{Calling, Stage, Task, Work};
 
 impl FileSystem {
@@ -74,6 +75,17 @@ impl FileSystem {
                     Err(stop) => stop,
                 }
             }
+            Work::Thread { log, segment } => {
+                let (log, segment) = (*log, *segment);
+                match self.core.attempt(Prepare { log, segment }) {
+                    Ok(()) => {
+                        self.threading[usize::from(log)] = false;
+                        self.end_task(task);
+                        return;
+                    }
+                    Err(stop) => stop,
+                }
+            }
             Work::Checkpoint => match self.make_checkpoint() {
                 Ok(()) => {
                     self.end_task(task);
@@ -96,6 +108,7 @@ impl FileSystem {
             Work::Free(number) => self.free_ended(number),
             Work::Clean { .. } => (self.cleaning, self.cleaning_task) = (None, None),
             Work::Checkpoint => self.abandon_checkpoint(),
+            Work::Thread { log, .. } => self.threading[usize::from(log)] = false,
             Work::Call(_) | Work::Restore(_) => {}
         }
         self.end_task(task);

@@ -4,6 +4,7 @@
 //! a check-point of several blocks is there as a whole, or not at all.
 
 use super::summary::Owner;
+use super::usage::{self, ENTRY, WithBits};
 use super::{BLOCK, Bad, Bytes, HEADER, Header, get_u32, get_u64, hash, open, put_u64, seal, zeroes};
 
 pub(crate) const MAGIC: [u8; 4] = *b"CHPT";
@@ -56,14 +57,47 @@ pub struct Checkpoint {
     pub time: u64,
     /// Where each log goes on.
     pub logs: [Position; LOGS],
-    /// Addresses of TIMB blocks.
+    /// Addresses of TIMB blocks; where the map is overwritten, which place of each of its blocks is the newest ([`pack_places`]).
     pub table: Vec<u32>,
-    /// Addresses of the blocks of the usage table.
+    /// Addresses of the blocks of the usage table; where that is overwritten, which place of each is the newest ([`pack_places`]).
     pub usage: Vec<u32>,
     /// Inodes without a name, and those that are being truncated.
     pub orphans: Vec<u32>,
     /// Parts of summaries.
     pub parts: Vec<Part>,
+    /// Entries that the map and the usage table do not have yet, where these are overwritten.
+    pub journal: Option<Journal>,
+}
+
+/// Entries that are newer than those of the tables (F2FS's journals of NAT and SIT).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal {
+    /// Nodes with their addresses; 0 for one that is not there.
+    pub nodes: Vec<(u32, u32)>,
+    /// Segments with their entries.
+    pub usage: Vec<(u32, WithBits)>,
+}
+
+/// Places of a word: 0 for a block that was never written, 1 and 2.
+const PLACES: usize = 16;
+
+/// Which place of each block has its newest version, as a check-point says it: 16 blocks a word, 2 bits each.
+pub fn pack_places(places: &[u8]) -> Vec<u32> {
+    let word = |chunk: &[u8]| (0..).zip(chunk).fold(0, |word, (index, place)| word | u32::from(*place) << (2 * index));
+    places.chunks(PLACES).map(word).collect()
+}
+
+/// The reverse, for so many blocks.
+///
+/// # Errors
+/// There are more or fewer words, or a place that is none.
+pub fn unpack_places(words: &[u32], count: u32) -> Result<Vec<u8>, Bad> {
+    if words.len() != (count as usize).div_ceil(PLACES) {
+        return Err(Bad::Field("length"));
+    }
+    let place = |index: usize| (words[index / PLACES] >> (2 * (index % PLACES)) & 3) as u8;
+    let places: Vec<u8> = (0..count as usize).map(place).collect();
+    if places.contains(&3) { Err(Bad::Field("place of a block")) } else { Ok(places) }
 }
 
 impl Checkpoint {
@@ -71,7 +105,7 @@ impl Checkpoint {
     pub fn encode(&self, volume: u64) -> Vec<Box<Bytes>> {
         let mut bytes = vec![0; 8];
         let mut word = |value: u32| bytes.extend_from_slice(&value.to_le_bytes());
-        word(u32::from(self.is_clean) | u32::from(self.is_first) << 1);
+        word(u32::from(self.is_clean) | u32::from(self.is_first) << 1 | u32::from(self.journal.is_some()) << 2);
         word(self.next_generation);
         word(self.nodes_used);
         word(self.first_free);
@@ -97,6 +131,9 @@ impl Checkpoint {
                 word(first);
                 word(second);
             }
+        }
+        if let Some(journal) = &self.journal {
+            journal.encode(&mut bytes);
         }
         let checksum = hash(volume ^ self.version, &bytes[8..]);
         put_u64(&mut bytes, 0, checksum);
@@ -153,6 +190,45 @@ impl Checkpoint {
             return Err(Bad::Checksum);
         }
         read(Words { bytes: &bytes, at: 8 }, first.version)
+    }
+}
+
+impl Journal {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let mut word = |value: u32| bytes.extend_from_slice(&value.to_le_bytes());
+        word(self.nodes.len() as u32);
+        for (number, address) in &self.nodes {
+            word(*number);
+            word(*address);
+        }
+        word(self.usage.len() as u32);
+        let words = self.usage.first().map_or(0, |(_, (_, bits))| bits.len());
+        word(words as u32);
+        for (segment, entry) in &self.usage {
+            bytes.extend_from_slice(&segment.to_le_bytes());
+            let at = bytes.len();
+            bytes.resize(at + ENTRY + 8 * words, 0);
+            usage::put_with_bits(bytes, at, entry);
+        }
+    }
+
+    fn read(words: &mut Words<'_>) -> Result<Journal, Bad> {
+        let mut journal = Journal::default();
+        for _ in 0..words.count(8)? {
+            journal.nodes.push((words.next()?, words.next()?));
+        }
+        let (count, bits) = (words.count(4 + ENTRY)?, words.next()? as usize);
+        if bits > BLOCK / 8 {
+            return Err(Bad::Field("bits of a segment"));
+        }
+        let bytes = ENTRY + 8 * bits;
+        for _ in 0..count {
+            let segment = words.next()?;
+            let entry = words.bytes.get(words.at..words.at + bytes).ok_or(Bad::Short)?;
+            words.at += bytes;
+            journal.usage.push((segment, usage::get_with_bits(entry, 0, bits as u32 * 64)?));
+        }
+        Ok(journal)
     }
 }
 
@@ -213,6 +289,9 @@ fn read(mut words: Words<'_>, version: u64) -> Result<Checkpoint, Bad> {
             owners.push(Owner::decode((words.next()?, words.next()?)));
         }
         checkpoint.parts.push(Part { segment, first, owners });
+    }
+    if flags & 4 != 0 {
+        checkpoint.journal = Some(Journal::read(&mut words)?);
     }
     Ok(checkpoint)
 }

@@ -30,6 +30,8 @@ pub struct Mark {
     pub place: u32,
     /// How many nodes the fsync has.
     pub count: u32,
+    /// The segment that the log takes behind the node, where the node is the last of its segment and no summary behind it says so; or 0.
+    pub next: u32,
 }
 
 const fn at(is_inode: bool) -> usize {
@@ -43,7 +45,7 @@ const fn at(is_inode: bool) -> usize {
 pub fn set(block: &mut Bytes, volume: u64, mark: Mark, name: Option<&[u8]>) {
     let is_inode = is_inode(block).expect("a node is marked");
     put_u64(block, VERSION, mark.version);
-    for (index, field) in [mark.fsync, mark.place, mark.count].into_iter().enumerate() {
+    for (index, field) in [mark.fsync, mark.place, mark.count, mark.next].into_iter().enumerate() {
         put_u32(block, at(is_inode) + 4 * index, field);
     }
     if let Some(name) = name.filter(|_| is_inode) {
@@ -58,7 +60,7 @@ pub fn of(block: &Bytes, volume: u64) -> Option<(Mark, u32)> {
     let is_inode = is_inode(block)?;
     let header = open(block, volume, if is_inode { INODE } else { INDEX }, "node").ok()?;
     let field = |index: usize| get_u32(block, at(is_inode) + 4 * index);
-    let mark = Mark { version: header.version, fsync: field(0), place: field(1), count: field(2) };
+    let mark = Mark { version: header.version, fsync: field(0), place: field(1), count: field(2), next: field(3) };
     (mark.fsync > 0 && mark.place < mark.count).then_some((mark, header.a))
 }
 
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_mark_comes_back_with_its_node_and_its_name() {
-        let mark = Mark { version: 1 << 40, fsync: 7, place: 1, count: 3 };
+        let mark = Mark { version: 1 << 40, fsync: 7, place: 1, count: 3, next: 77 };
         let mut inode = Inode::new(5, 9, FileKind::File, 1, Nanos(3));
         (0..DIRECT as u32).for_each(|block| inode.set_direct(block, block + 1));
         let plain = inode.encode(11, 4096);

@@ -43,7 +43,8 @@ impl Identity {
         if map::decode(block, part, u32::MAX).is_ok() {
             return Identity::Map(part);
         }
-        if open(block, 0, superblock::MAGIC, "superblock").is_ok() {
+        let is_superblock = |magic| open(block, 0, magic, "superblock").is_ok();
+        if is_superblock(superblock::MAGIC) || is_superblock(superblock::AREAS_MAGIC) {
             return Identity::Superblock;
         }
         let says = |magic| open(block, volume, magic, "block").ok();

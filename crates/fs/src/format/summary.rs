@@ -7,6 +7,10 @@ pub(crate) const MAGIC: [u8; 4] = *b"SUMM";
 /// Entries of a block.
 pub const ENTRIES: usize = (super::BLOCK - HEADER) / 8;
 
+/// Entries of a block of a summary that has an area of its own. Such a block has entries alone: where a segment is written again in part, a
+/// cut may leave some sectors of its summary as they were before, and those say the same of every block that the check-point needs.
+pub const PLAIN_ENTRIES: usize = super::BLOCK / 8;
+
 /// What a block of a log was written for. Whether it is still valid, only the block's owner says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
@@ -75,6 +79,23 @@ pub fn decode(block: &Bytes, volume: u64, segment: u32, part: u32) -> Result<Vec
     let at = |index: usize| HEADER + 8 * index;
     let owner = |index| Owner::decode((get_u32(block, at(index)), get_u32(block, at(index) + 4)));
     Ok((0..ENTRIES).map(owner).collect())
+}
+
+/// One block of a summary that has an area of its own, with the entries that are its.
+pub fn encode_plain(entries: &[Owner]) -> Box<Bytes> {
+    let mut block = zeroes();
+    for (index, owner) in entries.iter().take(PLAIN_ENTRIES).enumerate() {
+        let (first, second) = owner.encode();
+        put_u32(&mut *block, 8 * index, first);
+        put_u32(&mut *block, 8 * index + 4, second);
+    }
+    block
+}
+
+/// The entries of a block of a summary that has an area of its own.
+pub fn decode_plain(block: &Bytes) -> Vec<Owner> {
+    let owner = |index: usize| Owner::decode((get_u32(block, 8 * index), get_u32(block, 8 * index + 4)));
+    (0..PLAIN_ENTRIES).map(owner).collect()
 }
 
 /// Where the log goes on behind a segment, as a block of its summary says.

@@ -10,11 +10,10 @@
 
 use ssdlab_base::{Op, Request};
 
-use crate::core::space::State;
 use crate::core::view::Looks;
 use crate::core::{Stop, View};
 use crate::file_system::{FileSystem, Purpose};
-use crate::format::usage::MAP_LOG;
+use crate::format::checkpoint::LOGS;
 use crate::format::{BLOCK_SECTORS, Bytes};
 use crate::seeded::{FsBug, seeded};
 use crate::tasks::Work;
@@ -64,7 +63,7 @@ pub(crate) struct Checkpoints {
     /// Segments to trim, and trims on their way.
     pub(crate) to_trim: Vec<u32>,
     pub(crate) trims: u32,
-    has_write_cache: bool,
+    pub(crate) has_write_cache: bool,
 }
 
 impl Checkpoints {
@@ -143,33 +142,12 @@ impl FileSystem {
         }
     }
 
-    /// Segments of the map that this check-point cleans, so that the next ones have room.
-    fn map_victims(&self) -> Vec<u32> {
-        let core = &self.core;
-        let (mut demand, valid) = core.map_demand();
-        let segment = core.superblock.segment_blocks;
-        let unopened = core.superblock.map_segments.saturating_sub(core.space.map_segments);
-        let room = core.logs.room(MAP_LOG) + unopened * segment;
-        let (mut gain, mut victims) = (0, Vec::new());
-        for (victim, in_it) in core.map_segments() {
-            if (room + gain).saturating_sub(demand) >= valid + segment {
-                break;
-            }
-            let is_sealed = matches!(core.space.get(victim).state, State::Sealed(_));
-            if is_sealed && core.space.get(victim).writing == 0 && demand + in_it <= room {
-                (demand, gain) = (demand + in_it, gain + segment);
-                victims.push(victim);
-            }
-        }
-        victims
-    }
-
     /// Gets ready what a check-point needs, and encodes it at once when it is there.
     pub(crate) fn make_checkpoint(&mut self) -> Result<(), Stop> {
-        let victims = self.map_victims();
+        let victims = self.core.layout.victims(&self.core);
         let view = View::of(&self.core);
         let mut looks = Looks::default();
-        for part in self.core.map_parts_in(&victims) {
+        for part in self.core.layout.needs(&self.core, &victims) {
             looks.at(view.map(part))?;
         }
         looks.end()?;
@@ -193,7 +171,9 @@ impl FileSystem {
         let volume = self.core.superblock.volume;
         let padded = |blocks: usize| (blocks as u32).next_multiple_of(unit);
         let mut blocks = self.core.checkpoint(version, false, is_clean).encode(volume);
-        if self.checkpoints.must_switch || self.checkpoints.block + padded(blocks.len()) > segment_blocks {
+        let overwrites = !self.core.layout.appends_checkpoints();
+        if overwrites || self.checkpoints.must_switch || self.checkpoints.block + padded(blocks.len()) > segment_blocks
+        {
             self.checkpoints.must_switch = false;
             blocks = self.core.checkpoint(version, true, is_clean).encode(volume);
             if padded(blocks.len()) > segment_blocks {
@@ -204,10 +184,13 @@ impl FileSystem {
             // The newest check-point is durable in the segment in use: the other has old versions alone.
             let other = 3 - self.checkpoints.segment;
             (self.checkpoints.segment, self.checkpoints.block) = (other, 0);
-            self.checkpoints.is_switching = true;
-            self.core.metrics.checkpoint_switches += 1;
-            let sectors = u64::from(segment_blocks) * BLOCK_SECTORS;
-            self.below.send(Request::new(Op::Trim, u64::from(other) * sectors, sectors), &[], Purpose::TrimCheckpoints);
+            if self.core.layout.appends_checkpoints() {
+                self.checkpoints.is_switching = true;
+                self.core.metrics.checkpoint_switches += 1;
+                let sectors = u64::from(segment_blocks) * BLOCK_SECTORS;
+                let trim = Request::new(Op::Trim, u64::from(other) * sectors, sectors);
+                self.below.send(trim, &[], Purpose::TrimCheckpoints);
+            }
         }
         self.core.logs.all_saved();
         self.core.logs.version = version;
@@ -271,6 +254,10 @@ impl FileSystem {
         (self.checkpoints.is_switching, self.checkpoints.is_cleaning_map) = (false, false);
         let joined = std::mem::take(&mut self.checkpoints.joined);
         self.runnable.extend(joined);
+        if let Some(bits) = &mut self.core.space.bits {
+            bits.is_told();
+        }
+        self.without_thread = [false; LOGS];
         let leaving = std::mem::take(&mut self.checkpoints.leaving);
         self.checkpoints.to_trim.extend(leaving);
         for address in std::mem::take(&mut self.checkpoints.stale) {
@@ -296,6 +283,12 @@ impl FileSystem {
         let (ready, read): (Vec<u32>, Vec<u32>) =
             segments.into_iter().partition(|segment| self.core.space.get(*segment).reading == 0);
         self.checkpoints.to_trim = read;
+        if !self.below.device().trims() {
+            // A disk takes none: what a check-point freed is free.
+            ready.iter().for_each(|segment| self.is_free(*segment));
+            self.room_may_have_come();
+            return !ready.is_empty();
+        }
         for run in ready.chunk_by(|a, b| a + 1 == *b) {
             self.send_trim(run[0], run.len() as u32);
         }
@@ -313,10 +306,12 @@ impl FileSystem {
     /// A TRIM of segments has ended.
     pub(crate) fn trim_ended(&mut self, first: u32, count: u32) {
         self.checkpoints.trims -= 1;
-        for segment in first..first + count {
-            self.core.forget_summary(segment);
-            self.core.space.set_free(segment);
-        }
+        (first..first + count).for_each(|segment| self.is_free(segment));
         self.room_may_have_come();
+    }
+
+    fn is_free(&mut self, segment: u32) {
+        self.core.forget_summary(segment);
+        self.core.space.set_free(segment);
     }
 }

@@ -9,7 +9,7 @@ use crate::core::{Core, Op, Stop, View};
 use crate::file_system::FileSystem;
 use crate::format::LOST;
 use crate::format::inode::MOST_BLOCKS;
-use crate::format::summary::{ENTRIES, Owner};
+use crate::format::summary::Owner;
 use crate::format::usage::MAP_LOG;
 use crate::jobs::write_out::FOR_CLEANING;
 use crate::tasks::Work;
@@ -106,7 +106,7 @@ impl Op for CleanStep {
     fn gather(&self, view: &View<'_>) -> Result<(Vec<Valid>, u32), Stop> {
         view.writable()?;
         let superblock = &view.core.superblock;
-        let data = superblock.data_blocks();
+        let (data, entries) = (superblock.data_blocks(), superblock.summary_entries());
         // A check-point may have called it free meanwhile, since calls freed or wrote again what was valid.
         let is_left = matches!(view.core.space.get(self.segment).state, State::Sealed(_) | State::Loose(_));
         if self.next >= data || !is_left {
@@ -118,7 +118,7 @@ impl Op for CleanStep {
         for block in self.next..end {
             let owner = match loose {
                 Some(loose) => loose.owners.get(block as usize).copied(),
-                None => view.summary(self.segment, block / ENTRIES as u32)?.get(block as usize % ENTRIES).copied(),
+                None => view.summary(self.segment, block / entries as u32)?.get(block as usize % entries).copied(),
             };
             let address = self.segment * superblock.segment_blocks + block;
             valid.extend(looks.at(judge(view, owner.unwrap_or(Owner::Nothing), address))?.flatten());
@@ -172,7 +172,7 @@ impl Op for CleanStep {
 impl Core {
     /// The summary of a segment that is written anew is another one.
     pub(crate) fn forget_summary(&mut self, segment: u32) {
-        for part in 0..self.superblock.summary_blocks() {
+        for part in 0..self.superblock.summary_parts() {
             self.cache.remove(Key::summary(segment, part));
         }
     }
@@ -214,6 +214,7 @@ impl FileSystem {
                 && (1..data).contains(&one.valid)
                 && one.valid <= room
                 && !self.cleaned.contains(segment)
+                && !self.is_thread(*segment)
         });
         if by_benefit {
             // (1 - u) * age / (1 + u) (Rosenblum and Ousterhout, 1992), in whole numbers.
@@ -226,6 +227,12 @@ impl FileSystem {
             return may.map(|(segment, _)| segment).max_by_key(|segment| (benefit(*segment), u32::MAX - segment));
         }
         may.min_by_key(|(segment, one)| (one.valid, *segment)).map(|(segment, _)| segment)
+    }
+
+    /// Whether a log is about to write a segment again.
+    fn is_thread(&self, segment: u32) -> bool {
+        self.threading.contains(&true) && self.tasks.all().any(|(_, task)| task.work.threads(segment))
+            || self.core.logs.threads.iter().flatten().any(|thread| thread.segment == segment)
     }
 
     /// A task that needs room went on.

@@ -7,7 +7,7 @@ use ssdlab_host::standing::{Done, Slots};
 
 use crate::call::Errno;
 use crate::core::cache::{Body, Key, Of, Page};
-use crate::core::inode_map::insert_empty;
+use crate::core::inode_map::insert_unwritten;
 use crate::core::{Cancel, Need};
 use crate::file_system::{FileSystem, Purpose};
 use crate::format::inode::{Index, Inode, is_inode};
@@ -59,7 +59,7 @@ impl FileSystem {
                 && need.address == NOWHERE
             {
                 if !self.core.cache.has(need.key) {
-                    insert_empty(&mut self.core.cache, part);
+                    insert_unwritten(&mut self.core.cache, &self.core.map, part);
                     self.pin_for(need.key, task);
                 }
                 continue;
@@ -204,9 +204,16 @@ impl FileSystem {
                     _ => Index::decode(&bytes, volume, number, blocks).map(|index| Body::Index(Box::new(index))),
                 }
             }
-            Of::Map(part) => map::decode(&*self.metadata(need, cells, index)?, part, blocks).map(Body::Map),
+            Of::Map(part) => {
+                let places = map::decode(&*self.metadata(need, cells, index)?, part, blocks)?;
+                Ok(Body::Map(core.map.with_journal(part, places)))
+            }
             Of::Summary { segment, part } => {
-                summary::decode(&*self.metadata(need, cells, index)?, volume, segment, part).map(Body::Summary)
+                let bytes = self.metadata(need, cells, index)?;
+                match core.superblock.areas {
+                    Some(_) => Ok(Body::Summary(summary::decode_plain(&bytes))),
+                    None => summary::decode(&bytes, volume, segment, part).map(Body::Summary),
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod encode;
 pub(crate) mod loads;
 pub(crate) mod read_ahead;
 pub(crate) mod stages;
+pub(crate) mod threading;
 pub(crate) mod timers;
 pub(crate) mod write_out;
 

@@ -25,6 +25,9 @@ impl Core {
     /// Runs a call up to its effect.
     pub(crate) fn take_effect(&mut self, call: &Call) -> Result<Effect, Stop> {
         let ends = |reply| Ok(Effect::Ends(reply));
+        if self.is_shut {
+            return Err(Errno::Io.into());
+        }
         match call {
             Call::Lookup { directory, name } => ends(self.attempt(Lookup { directory: *directory, name })?),
             Call::Create { directory, name } => {
@@ -147,7 +150,7 @@ impl FileSystem {
         if !self.core.attempt(Roll { file })? {
             return Ok(Stage::Checkpoint(Some(number)));
         }
-        self.send_outbox();
+        self.send_nodes();
         self.core.rolling.sends_with(number, self.last_write);
         Ok(Stage::Durable(self.last_write, number))
     }

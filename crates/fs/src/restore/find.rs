@@ -1,5 +1,5 @@
 //! Nodes that fsyncs wrote behind a check-point: the log is followed from where the check-point says, from segment to segment by their
-//! summaries, up to the first block that a cut tore.
+//! summaries or by the last node of each, up to the first block that a cut tore.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,11 +53,12 @@ pub(crate) fn find(
 ) -> Result<Rolled, MountError> {
     let mut rolled = Rolled::default();
     let (mut segment, mut from, mut group) = (position.segment, position.next, Group::default());
-    while (3..superblock.segments).contains(&segment) && rolled.segments.insert(segment) {
+    let main = superblock.first_segment()..superblock.segments;
+    while main.contains(&segment) && rolled.segments.insert(segment) {
         let first = segment * superblock.segment_blocks;
         let blocks = (written(segment) / BLOCK_SECTORS) as u32;
         let end = superblock.data_blocks().min(blocks);
-        let begin = first + from.min(end);
+        let (begin, mut next) = (first + from.min(end), 0);
         for (at, block) in (begin..).zip(reader.blocks(begin, first + end - begin)?) {
             let Ok(block) = block else {
                 rolled.unreadable += 1;
@@ -71,10 +72,15 @@ pub(crate) fn find(
             if !group.takes(mark) {
                 return Ok(rolled);
             }
+            next = mark.next;
             group.nodes.push((number, at, block));
             if group.nodes.len() == mark.count as usize || seeded(FsBug::PartOfFsync) {
                 rolled.take(&mut group, superblock)?;
             }
+        }
+        if superblock.areas.is_some() {
+            (segment, from) = (next, 0);
+            continue;
         }
         if blocks <= superblock.data_blocks() {
             break;
@@ -100,7 +106,7 @@ impl Group {
             self.mark = mark;
             return is_next;
         }
-        mark == Mark { place: self.nodes.len() as u32, ..self.mark } || seeded(FsBug::PartOfFsync)
+        mark == Mark { place: self.nodes.len() as u32, next: mark.next, ..self.mark } || seeded(FsBug::PartOfFsync)
     }
 }
 

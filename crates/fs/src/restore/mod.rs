@@ -11,18 +11,45 @@
 
 pub(crate) mod find;
 
+use std::collections::BTreeMap;
+
 use self::find::{File, Rolled};
 use crate::call::{Errno, FileKind};
 use crate::calls::directory::{self as dir, Found, Spot};
 use crate::calls::names::unlinkable;
 use crate::core::cache::{Body, Key};
+use crate::core::space::State;
 use crate::core::{Core, Op, Stop, View};
 use crate::error::MountError;
 use crate::file_system::FileSystem;
 use crate::format::inode::{Index, Inode};
-use crate::format::{LOST, NOWHERE};
+use crate::format::summary::Owner;
+use crate::format::usage::MAP_LOG;
+use crate::format::{Bad, LOST, NOWHERE};
 use crate::seeded::{FsBug, seeded};
 use crate::tasks::Work;
+
+/// What the blocks of segments were written for, by segment, as files that follow a check-point name them.
+pub(crate) fn owners_by_segment(
+    core: &Core,
+    owners: BTreeMap<u32, Owner>,
+) -> Result<BTreeMap<u32, Vec<Owner>>, MountError> {
+    let superblock = &core.superblock;
+    let mut by_segment: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
+    for (address, owner) in owners {
+        let (segment, block) = (address / superblock.segment_blocks, address % superblock.segment_blocks);
+        let is_data =
+            !matches!(core.space.get(segment).state, State::Fixed | State::Open(MAP_LOG) | State::Sealed(MAP_LOG));
+        if !is_data || block >= superblock.data_blocks() {
+            let what = "block that a node of an fsync names";
+            return Err(MountError::Metadata { block: address, what, bad: Bad::Field("segment") });
+        }
+        let list = by_segment.entry(segment).or_default();
+        list.resize(block as usize, Owner::Nothing);
+        list.push(owner);
+    }
+    Ok(by_segment)
+}
 
 /// A step for a file.
 #[derive(Debug)]

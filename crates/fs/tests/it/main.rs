@@ -1,10 +1,11 @@
-//! A file system on small drives of the design `aftl`: closed forms, fsyncs without a
+//! A file system on small drives, of segments and of blocks: closed forms, fsyncs without a
 //! check-point, full, corrupted, and on other drives. Calls against a model, crashes,
 //! damaged images and seeded bugs are in the crate `torture`.
 
 mod counts;
 mod drive;
 mod full;
+mod lfs;
 mod lost;
 mod payloads;
 mod planted;

@@ -55,10 +55,11 @@ impl FilesRun<'_> {
             2 * (nodes * INODE_BYTES + 4 * data + indexes * BLOCK_BYTES / 4 + sizes.len() as u64 * NAME_BYTES);
         let entries = (self.options.cache / BLOCK_BYTES).min(blocks);
         let stamps = if self.verify { STAMPS_BYTES } else { 0 };
-        let segments = config
-            .segment_units()
-            .map_or(0, |units| config.address_bytes() / (u64::from(units) * u64::from(config.ftl.mapping_unit)));
-        let check = if self.check { memory_bytes(blocks, blocks.next_power_of_two(), segments) } else { 0 };
+        let of_drive = config.segment_units().map(|units| u64::from(units) * u64::from(config.ftl.mapping_unit));
+        let segments = config.address_bytes() / of_drive.unwrap_or(self.make.segment);
+        // A usage table with bits is held against the walk's own.
+        let bits = if self.kind.command_set.is_none() { blocks / 8 } else { 0 };
+        let check = if self.check { memory_bytes(blocks, blocks.next_power_of_two(), segments) + bits } else { 0 };
         let parts =
             [(Part::Cache, entries * (ENTRY_BYTES + stamps)), (Part::Metadata, metadata * 3 / 2), (Part::Check, check)];
         memory.parts = parts.into_iter().filter(|(_, bytes)| *bytes > 0).collect();

@@ -240,11 +240,22 @@ fn a_full_file_system_ends_the_run_and_stays_whole() {
 #[test]
 fn the_tables_of_keys_in_the_documentation_are_right() {
     use ssdlab_device::description::with_tables;
-    let alfs = FileSystemKind::of_name("alfs").expect("it is one");
-    for (page, keys) in [("files.md", ssdlab_lab::files::HOST_TIME_KEYS), ("file-systems.md", alfs.keys)] {
+    let keys_of = |name| FileSystemKind::of_name(name).expect("it is one").keys;
+    let pages = [
+        ("files.md", vec![ssdlab_lab::files::HOST_TIME_KEYS]),
+        ("file-systems.md", vec![keys_of("alfs"), keys_of("lfs")]),
+    ];
+    for (page, tables) in pages {
         let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect(page);
-        let right = with_tables(&text, keys).unwrap_or_else(|error| panic!("docs/{page}: {error}"));
+        // Each table ends a part of the page; the last part has none.
+        let mut parts: Vec<&str> = text.split_inclusive("<!-- end -->\n").collect();
+        let rest = parts.split_off(tables.len().min(parts.len())).concat();
+        assert_eq!(parts.len(), tables.len(), "tables of keys in docs/{page}");
+        let right = |(part, keys): (&str, &'static [ssdlab_device::description::Key])| {
+            with_tables(part, keys).unwrap_or_else(|error| panic!("docs/{page}: {error}"))
+        };
+        let right = parts.into_iter().zip(tables).map(right).collect::<String>() + &rest;
         if std::env::var_os("SSDLAB_WRITE_DOCS").is_some() {
             std::fs::write(&path, right).expect(page);
             continue;

@@ -364,6 +364,18 @@ fn range(words: &mut Words<'_>) -> Result<(u64, u32), ScriptError> {
     Ok((offset, u32::try_from(length).map_err(|_| words.expected(expected))?))
 }
 
+/// Bytes that no other write brings, none of them zero.
+pub(super) fn pattern(serial: u32, length: u32) -> Vec<u8> {
+    let mut word = u64::from(serial).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut bytes = Vec::with_capacity(length as usize + 8);
+    while bytes.len() < length as usize {
+        word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        bytes.extend_from_slice(&((word ^ word >> 29) | 0x0101_0101_0101_0101).to_le_bytes());
+    }
+    bytes.truncate(length as usize);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use crate::files::{FileScope, Files};

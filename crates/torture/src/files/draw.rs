@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use rand::RngExt;
-use ssdlab_base::command_sets::segments::SEGMENTS;
-use ssdlab_base::{Nanos, Rng, rng};
+use ssdlab_base::{CommandSet, Nanos, Rng, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 use ssdlab_fs::call::Sync;
+use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Job, MakeError, Reply};
 
 use super::call::{FileCall, Kind, Path, Simple};
@@ -23,7 +23,7 @@ use crate::step::{Place, Step};
 #[derive(Clone, Debug)]
 pub struct FileScope {
     /// The kind of file system.
-    kind: &'static str,
+    kind: &'static FileSystemKind,
     /// Keys of it that are not drawn, as text.
     keys: String,
     /// Calls of a case.
@@ -40,13 +40,13 @@ impl FileScope {
     /// # Errors
     /// There is no such kind, or a key is wrong.
     pub fn new(kind: &str, keys: &str, calls: u64) -> Result<FileScope, ScriptError> {
-        let kind = Files::new(kind, keys, "keys of the file system")?.kind.name;
+        let kind = Files::new(kind, keys, "keys of the file system")?.kind;
         Ok(FileScope { kind, keys: keys.to_string(), calls, cuts: true, faults: true })
     }
 
     /// The kind of file system.
     pub const fn kind(&self) -> &'static str {
-        self.kind
+        self.kind.name
     }
 }
 
@@ -61,11 +61,13 @@ impl Draw for FileScope {
 
     fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case<Files>, NotDrawn> {
         let fsync = one_of(&mut rng(seed, "fsync"), &["\"roll-forward\"", "\"check-point\""]);
+        let segment = one_of(&mut rng(seed, "segment"), &[32 << 10, 32 << 10, 64 << 10, 256 << 10]);
         let (mut rng, mut faults) = (rng(seed, "file system"), rng(seed, "file system faults"));
         let is_faulty = self.faults && faults.random_bool(0.3);
         try_drives(seed, TRIES, over, || {
-            let text = format!("{}{}", self.keys, keys(&mut rng, fsync, &self.keys));
-            let subject = Files::new(self.kind, &text, "drawn").map_err(|cause| Some(cause.to_string()))?;
+            let drawn = keys(&mut rng, (fsync, segment), self.kind, &self.keys);
+            let text = format!("{}{drawn}", self.keys);
+            let subject = Files::new(self.kind.name, &text, "drawn").map_err(|cause| Some(cause.to_string()))?;
             let (drive, host) = draw_drive(seed, &mut rng, &subject)?;
             let mut case = Case { seed, drive, subject, steps: Vec::new() };
             if is_faulty {
@@ -81,8 +83,8 @@ impl Draw for FileScope {
     }
 }
 
-/// Keys that no text has yet.
-fn keys(rng: &mut Rng, fsync: &str, given: &str) -> String {
+/// Keys of a kind that no text has yet.
+fn keys(rng: &mut Rng, (fsync, segment): (&str, u32), kind: &FileSystemKind, given: &str) -> String {
     let period = |rng: &mut Rng, most: u64| format!("\"{}us\"", rng.random_range(100..most));
     let limit = rng.random_range(2..=60);
     let checkpoint = if rng.random_bool(0.5) { "0".to_string() } else { period(rng, 200_000) };
@@ -100,15 +102,62 @@ fn keys(rng: &mut Rng, fsync: &str, given: &str) -> String {
         ("checkpoint_period", checkpoint),
         ("cleaning_period", cleaning),
         ("fsync", fsync.to_string()),
+        ("segment", segment.to_string()),
     ];
     let is_given = |key: &str| given.lines().any(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
-    all.iter().filter(|(key, _)| !is_given(key)).map(|(key, value)| format!("{key} = {value}\n")).collect()
+    all.iter()
+        .filter(|(key, _)| kind.keys.iter().any(|known| known.name == *key) && !is_given(key))
+        .map(|(key, value)| format!("{key} = {value}\n"))
+        .collect()
 }
 
-/// A small drive of segments on which there is such a file system, and the file system.
+/// A small drive on which there is such a file system, and the file system.
 fn draw_drive(seed: u64, rng: &mut Rng, subject: &Files) -> Result<(DriveConfig, FileHost), Option<String>> {
+    match subject.kind.command_set {
+        Some(set) => draw_segments(seed, rng, subject, set),
+        None => draw_blocks(seed, rng, subject),
+    }
+}
+
+/// A drive of any design that takes block I/O.
+fn draw_blocks(seed: u64, rng: &mut Rng, subject: &Files) -> Result<(DriveConfig, FileHost), Option<String>> {
     let mut config = configs::draw(rng);
-    draw_design(&mut config, design_with(&SEGMENTS).ok_or(None)?, rng);
+    config.timed = rng.random_bool(0.95);
+    config.flash.geometry.pages_per_block = one_of(rng, &[2, 4, 8, 16, 32]);
+    let (spare, extra) = (one_of(rng, &[5, 10, 30, 80]), one_of(rng, &[0, 1, 3, 10, 25]));
+    let mut segments = 24;
+    loop {
+        config.user_bytes = (segments * subject.make.segment).next_multiple_of(u64::from(config.ftl.mapping_unit));
+        if config.user_bytes / 4096 > u64::from(MOST_BLOCKS) {
+            return Err(None);
+        }
+        let geometry = &mut config.flash.geometry;
+        let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+        let blocks = (config.user_bytes * (100 + spare) / 100).div_ceil(block_bytes);
+        let kept = config.gc.free_blocks + 4 + config.ftl.streams;
+        geometry.blocks_per_plane = (blocks.div_ceil(geometry.planes().into())) as u32 + kept;
+        let config = describable(&config).ok_or(None)?;
+        Drive::new(&config, Options { seed, contents: Contents::Nothing }).map_err(|why| Some(why.to_string()))?;
+        let case = Case { seed, drive: config.clone(), subject: subject.clone(), steps: Vec::new() };
+        match FileHost::new(&case) {
+            Ok(host) => return Ok((config, host)),
+            Err(Refused::FileSystem(MakeError::TooSmall { least, found, .. })) if least > found => {
+                segments = least + extra;
+            }
+            Err(why) => return Err(Some(why.to_string())),
+        }
+    }
+}
+
+/// A drive of segments.
+fn draw_segments(
+    seed: u64,
+    rng: &mut Rng,
+    subject: &Files,
+    set: &'static CommandSet,
+) -> Result<(DriveConfig, FileHost), Option<String>> {
+    let mut config = configs::draw(rng);
+    draw_design(&mut config, design_with(set).ok_or(None)?, rng);
     config.timed = rng.random_bool(0.95);
     let geometry = &mut config.flash.geometry;
     geometry.pages_per_block = one_of(rng, &[1, 2, 3, 4, 8, 8, 16, 32]);

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use ssdlab_base::command_sets::segments::SEGMENTS as SEGMENTS_SET;
-use ssdlab_base::rng;
+use ssdlab_base::{CommandSet, rng};
 use ssdlab_device::{DriveConfig, Settings, design_with, draw_design};
+use ssdlab_fs::kinds::FileSystemKind;
 
 use super::Files;
 use super::call::FileCall;
@@ -60,19 +60,31 @@ fn step(text: &str) -> Step<FileCall> {
 const SEGMENT_BLOCKS: u32 = 8;
 const SEGMENTS: u32 = 34;
 
-/// A drive of few and small segments. Its two dies share a channel, so their programs end one after the other.
-fn drive() -> DriveConfig {
+/// A drive of few and small segments. Its two dies share a channel, so their programs end one after the other. Without a command set it is
+/// one of block I/O, with a write cache.
+fn drive(set: Option<&'static CommandSet>) -> DriveConfig {
     let mut config = handful();
-    let design = design_with(&SEGMENTS_SET).unwrap_or_else(|| panic!("a design has segments"));
-    draw_design(&mut config, design, &mut rng(1, "short sequences"));
+    match set {
+        Some(set) => {
+            let design = design_with(set).unwrap_or_else(|| panic!("a design has the set {}", set.name));
+            draw_design(&mut config, design, &mut rng(1, "short sequences"));
+        }
+        None => {
+            (config.buffer.policy, config.buffer.bytes) = ("lru".to_string(), 32 << 10);
+        }
+    }
     let geometry = &mut config.flash.geometry;
     (geometry.channels, geometry.chips_per_channel) = (1, 2);
     (geometry.pages_per_block, geometry.page_bytes) = (SEGMENT_BLOCKS / 2, 4096);
-    geometry.blocks_per_plane = SEGMENTS + 8;
+    // An area for summaries takes a segment for each eight of so few blocks.
+    let segments = if set.is_some() { SEGMENTS } else { SEGMENTS + 10 };
+    geometry.blocks_per_plane = segments + 8;
     config.ftl.mapping_unit = 4096;
-    config.ftl.own = Settings::default();
+    if set.is_some() {
+        config.ftl.own = Settings::default();
+    }
     config.gc.free_blocks = 3;
-    config.user_bytes = u64::from(SEGMENTS * SEGMENT_BLOCKS) * 4096;
+    config.user_bytes = u64::from(segments * SEGMENT_BLOCKS) * 4096;
     config
 }
 
@@ -81,11 +93,14 @@ impl ShortSequences {
     /// hears of the counts now and then.
     pub fn run(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync)) -> Outcome<Files> {
         let case = |fsync: &str| {
+            let kind = FileSystemKind::of_name(self.kind).unwrap_or_else(|error| panic!("{error}"));
             let keys = "logs = 2\ncache = 409600\ncheckpoint_period = 0\ncleaning_period = 0\n";
-            let keys = format!("{keys}fsync = \"{fsync}\"\n");
+            let has_segment = kind.keys.iter().any(|key| key.name == "segment");
+            let segment = if has_segment { format!("segment = {}\n", SEGMENT_BLOCKS * 4096) } else { String::new() };
+            let keys = format!("{keys}{segment}fsync = \"{fsync}\"\n");
             let subject = Files::new(self.kind, &keys, "short sequences").unwrap_or_else(|error| panic!("{error}"));
             let before: Vec<Step<FileCall>> = BEFORE.map(step).into();
-            Case { seed: 1, drive: drive(), subject, steps: before }
+            Case { seed: 1, drive: drive(kind.command_set), subject, steps: before }
         };
         let systems = ["roll-forward", "check-point"].map(case);
         let alphabet = ALPHABET.map(step);

@@ -7,16 +7,17 @@
 use ssdlab_base::Nanos;
 use ssdlab_flash::Contents;
 use ssdlab_fs::check::check;
-use ssdlab_fs::format::checkpoint::{self, Checkpoint, Part, Position};
+use ssdlab_fs::format::checkpoint::{self, Checkpoint, Journal, Part, Position};
 use ssdlab_fs::format::inode::{Index, Inode};
 use ssdlab_fs::format::summary::{Link, Owner};
-use ssdlab_fs::format::superblock::Superblock;
-use ssdlab_fs::format::usage::{SegmentUse, Usage};
+use ssdlab_fs::format::superblock::{Areas, Superblock};
+use ssdlab_fs::format::usage::{SegmentUse, Usage, WithBits};
 use ssdlab_fs::format::{BLOCK, Bytes, block_of, directory, map, mend, summary, superblock, usage, zeroes};
+use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Content, FileId, FileKind, FileSystem, MakeOptions, Options, ROOT, Reply};
 use ssdlab_host::Device;
 
-use super::small::small_drive;
+use super::small::{small_block_drive, small_drive};
 use super::tree::ask;
 
 /// Segments of the sample's drive.
@@ -44,12 +45,22 @@ fn cache(blocks: u64) -> Options {
 /// # Panics
 /// Never: the drive is large enough.
 pub fn sample() -> Box<dyn Device> {
-    let mut fs = FileSystem::make(
-        small_drive(SEGMENTS, Contents::Nothing, "4k", SEGMENT_BLOCKS / 4),
-        &MakeOptions::default(),
-        &cache(400),
-    )
-    .expect("a drive that is large enough");
+    let drive = small_drive(SEGMENTS, Contents::Nothing, "4k", SEGMENT_BLOCKS / 4);
+    sample_on(drive, &MakeOptions::default())
+}
+
+/// A file system of the kind `lfs` with the files of [`sample`]: its metadata is overwritten.
+///
+/// # Panics
+/// Never: the drive is large enough.
+pub fn sample_with_areas() -> Box<dyn Device> {
+    let kind = FileSystemKind::of_name("lfs").expect("it is one");
+    let make = MakeOptions { kind, segment: u64::from(SEGMENT_BLOCKS) * BLOCK as u64, ..MakeOptions::default() };
+    sample_on(small_block_drive(BLOCKS, Contents::Nothing), &make)
+}
+
+fn sample_on(drive: Box<dyn Device>, make: &MakeOptions) -> Box<dyn Device> {
+    let mut fs = FileSystem::make(drive, make, &cache(400)).expect("a drive that is large enough");
     let make = |fs: &mut FileSystem, call: Call| match ask(fs, call).result {
         Ok(Reply::Found(found)) => found.file,
         other => panic!("{other:?}"),
@@ -119,6 +130,11 @@ fn has_header(block: &Bytes) -> bool {
     block[8..12].iter().all(u8::is_ascii_uppercase)
 }
 
+/// Whether a block has the header of a superblock, whose checksum is that of no file system in particular.
+fn is_superblock(block: &Bytes) -> bool {
+    matches!(&block[8..12], b"ALFS" | b"LFSS")
+}
+
 /// What came of a damaged image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handled {
@@ -133,6 +149,18 @@ pub struct Handled {
 /// # Panics
 /// Something panics that should end with an error.
 pub fn damaged_image(bytes: &[u8]) -> Handled {
+    damaged(sample, bytes)
+}
+
+/// Damages the sample with metadata that is overwritten as [`damaged_image`] does the other.
+///
+/// # Panics
+/// Something panics that should end with an error.
+pub fn damaged_image_with_areas(bytes: &[u8]) -> Handled {
+    damaged(sample_with_areas, bytes)
+}
+
+fn damaged(sample: fn() -> Box<dyn Device>, bytes: &[u8]) -> Handled {
     let Some((first, edits)) = bytes.split_first() else { return Handled::default() };
     let mut device = sample();
     let volume = volume(&*device);
@@ -146,7 +174,8 @@ pub fn damaged_image(bytes: &[u8]) -> Handled {
         let mut bytes = block_of(device.record(sector).unwrap_or(&[]));
         edit(&mut bytes, one);
         if is_mended && has_header(&bytes) {
-            mend(&mut bytes, if block == 0 { 0 } else { volume });
+            let volume = if is_superblock(&bytes) { 0 } else { volume };
+            mend(&mut bytes, volume);
         }
         device.keep_record(sector, &bytes[..]);
     }
@@ -204,14 +233,39 @@ pub fn damaged_block(bytes: &[u8]) {
     let mut block = example(kind);
     edits.chunks_exact(EDIT).take(64).for_each(|one| edit(&mut block, one));
     if is_mended && has_header(&block) {
-        mend(&mut block, if kind % 9 == 0 { 0 } else { VOLUME });
+        let volume = if is_superblock(&block) { 0 } else { VOLUME };
+        mend(&mut block, volume);
     }
     decode(kind, &block);
 }
 
+/// Kinds of blocks that there are.
+const KINDS_OF_BLOCKS: u8 = 12;
+
+/// A superblock with areas.
+fn with_areas() -> Superblock {
+    let at = |segment: u32| segment * SEGMENT_BLOCKS;
+    Superblock {
+        volume: VOLUME,
+        segment_blocks: SEGMENT_BLOCKS,
+        segments: SEGMENTS,
+        unit_blocks: 1,
+        nodes: 2048,
+        map_segments: 0,
+        user_blocks: 1000,
+        logs: 6,
+        areas: Some(Areas { usage: at(3), map: at(4), summaries: at(5), main: 7 }),
+    }
+}
+
+fn bits_of(blocks: u32) -> WithBits {
+    let usage = Usage { segment_use: SegmentUse::Sealed(2), valid: blocks, age: 5 };
+    (usage, vec![(1 << blocks) - 1])
+}
+
 /// A sound block of a kind.
 fn example(kind: u8) -> Box<Bytes> {
-    match kind % 9 {
+    match kind % KINDS_OF_BLOCKS {
         0 => Superblock {
             volume: VOLUME,
             segment_blocks: SEGMENT_BLOCKS,
@@ -221,6 +275,7 @@ fn example(kind: u8) -> Box<Bytes> {
             map_segments: 4,
             user_blocks: 1000,
             logs: 6,
+            areas: None,
         }
         .encode(),
         1 => {
@@ -256,10 +311,14 @@ fn example(kind: u8) -> Box<Bytes> {
             let open = Usage { segment_use: SegmentUse::Open(2), valid: 3, age: 5 };
             usage::encode(VOLUME, 0, &[Usage { segment_use: SegmentUse::Fixed, ..open }, open, Usage::default()])
         }
-        _ => {
+        8 => with_areas().encode(),
+        9 => usage::encode_with_bits(VOLUME, 0, SEGMENT_BLOCKS, &[bits_of(3), bits_of(0), bits_of(30)]),
+        kind => {
             let part = Part { segment: 5, first: 0, owners: vec![Owner::Node(5); 20] };
+            let journal = Journal { nodes: vec![(5, 100), (6, 0)], usage: vec![(9, bits_of(7))] };
             let checkpoint = Checkpoint {
                 version: 12,
+                journal: (kind == 10).then_some(journal),
                 logs: [Position { segment: 5, next: 3 }; checkpoint::LOGS],
                 table: vec![5, 6],
                 usage: vec![7],
@@ -273,7 +332,7 @@ fn example(kind: u8) -> Box<Bytes> {
 }
 
 fn decode(kind: u8, block: &Bytes) {
-    match kind % 9 {
+    match kind % KINDS_OF_BLOCKS {
         0 => {
             if let Ok(one) = Superblock::decode(block) {
                 assert_eq!(superblock::Superblock::decode(&one.encode()), Ok(one), "a superblock that was accepted");
@@ -324,6 +383,19 @@ fn decode(kind: u8, block: &Bytes) {
             if let Ok(all) = usage::decode(block, VOLUME, 0, SEGMENT_BLOCKS) {
                 let again = usage::encode(VOLUME, 0, &all);
                 assert_eq!(usage::decode(&again, VOLUME, 0, SEGMENT_BLOCKS), Ok(all), "a usage block");
+            }
+        }
+        8 => {
+            if let Ok(one) = Superblock::decode_with_areas(block) {
+                assert_eq!(Superblock::decode_with_areas(&one.encode()), Ok(one), "a superblock that was accepted");
+                let last = one.summary_address(one.segments - 1, one.summary_parts() - 1);
+                assert!(last < one.first_segment() * one.segment_blocks, "{one:?}");
+            }
+        }
+        9 => {
+            if let Ok(all) = usage::decode_with_bits(block, VOLUME, 0, SEGMENT_BLOCKS) {
+                let again = usage::encode_with_bits(VOLUME, 0, SEGMENT_BLOCKS, &all);
+                assert_eq!(usage::decode_with_bits(&again, VOLUME, 0, SEGMENT_BLOCKS), Ok(all), "a usage block");
             }
         }
         _ => {

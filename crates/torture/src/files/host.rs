@@ -12,7 +12,7 @@ use ssdlab_fs::check::check;
 use ssdlab_fs::{Answer, Call, Content, Errno, FileId, FileSystem, Job, MountError, ROOT, Reply};
 use ssdlab_host::{Device, Member, Through};
 
-use super::call::{FileCall, Kind, Path, Simple};
+use super::call::{FileCall, Kind, Path, Simple, pattern};
 use super::limit::Limit;
 use super::model::{Model, describe};
 use super::oracle::Oracle;
@@ -460,6 +460,7 @@ impl FileHost {
         let left = self.limit.lift();
         match mounted {
             Ok(mut fs) => {
+                self.note_lost(&fs);
                 // What the file system takes up again by itself.
                 for _ in 0..left.unwrap_or(0) {
                     let Some(at) = fs.next_event() else { break };
@@ -503,6 +504,13 @@ impl FileHost {
         device
     }
 
+    /// Blocks that a mount could not read may have been the newest check-point, or those of an fsync that was answered.
+    fn note_lost(&mut self, fs: &FileSystem) {
+        let metrics = fs.metrics();
+        let is_unreadable = metrics.unreadable_fsync_blocks + metrics.unreadable_checkpoint_blocks > 0;
+        self.is_lost |= self.allowed.failed_reads && is_unreadable;
+    }
+
     /// Whether media may have lost what an error names.
     const fn may_lose(&self, error: &MountError) -> bool {
         let is_lost = match error {
@@ -522,8 +530,7 @@ impl FileHost {
         for _ in 0..MOUNTS {
             match FileSystem::mount_or_return(device, &self.subject.options) {
                 Ok(fs) => {
-                    // They may have been those of an fsync that was answered.
-                    self.is_lost |= self.allowed.failed_reads && fs.metrics().unreadable_fsync_blocks > 0;
+                    self.note_lost(&fs);
                     self.fs = Some(fs);
                     return if self.is_lost { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
                 }
@@ -539,9 +546,15 @@ impl FileHost {
 
     /// Compares what is there behind a cut, where that has not been done.
     fn compare_if_due(&mut self, totals: &mut Totals) -> ControlFlow<()> {
-        if !std::mem::take(&mut self.is_due) {
+        if !self.is_due {
             return ControlFlow::Continue(());
         }
+        if self.fs().is_shut_down() {
+            // It tells nothing: the next mount is compared.
+            self.next_order = tree::ask(self.fs(), Call::StatFs).order + 1;
+            return ControlFlow::Continue(());
+        }
+        self.is_due = false;
         let oracle = self.oracle.take().expect("a case with cuts has an oracle");
         // What a crash took may be given out again.
         self.compare(&oracle, BTreeSet::new(), totals)
@@ -679,16 +692,4 @@ impl FileHost {
     pub fn jobs(&mut self) -> Vec<Job> {
         self.fs().jobs()
     }
-}
-
-/// Bytes that no other write brings, none of them zero.
-fn pattern(serial: u32, length: u32) -> Vec<u8> {
-    let mut word = u64::from(serial).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut bytes = Vec::with_capacity(length as usize + 8);
-    while bytes.len() < length as usize {
-        word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        bytes.extend_from_slice(&((word ^ word >> 29) | 0x0101_0101_0101_0101).to_le_bytes());
-    }
-    bytes.truncate(length as usize);
-    bytes
 }

@@ -34,7 +34,7 @@ pub use call::{FileCall, Kind, Path, Simple};
 pub use draw::FileScope;
 pub use exhaustive::ShortSequences;
 pub use host::FileHost;
-pub use small::small_drive;
+pub use small::{small_block_drive, small_drive};
 
 use crate::case::{Case, Refused, Subject};
 use crate::cut::Whose;

@@ -29,6 +29,11 @@ pub struct Bytes {
 }
 
 impl Bytes {
+    /// Blocks whose contents no read has told.
+    pub(super) const fn unknown(&self) -> &BTreeSet<u64> {
+        &self.unknown
+    }
+
     /// A file of a size with blocks that were found, and others that could not be read.
     pub fn of(size: u64, blocks: BTreeMap<u64, Block>, unknown: BTreeSet<u64>) -> Bytes {
         Bytes { size, blocks, unknown }

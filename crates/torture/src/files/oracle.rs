@@ -32,6 +32,8 @@ const MOST_READ: u64 = 4 << 20;
 struct History {
     sizes: Vec<(u64, u64)>,
     blocks: BTreeMap<u64, Vec<(u64, Block)>>,
+    /// Blocks that could not be read when it began: until a call writes them, they may hold anything.
+    unknown: BTreeSet<u64>,
     /// The last fsync or sync that covers it.
     floor: u64,
 }
@@ -81,7 +83,8 @@ impl Oracle {
         oracle.note_names(0, model);
         for (file, bytes) in model.files() {
             let blocks = bytes.blocks().filter_map(|number| Some((number, vec![(0, bytes.block(number)?.clone())])));
-            let history = History { sizes: vec![(0, bytes.size())], blocks: blocks.collect(), floor: 0 };
+            let unknown = bytes.unknown().clone();
+            let history = History { sizes: vec![(0, bytes.size())], blocks: blocks.collect(), unknown, floor: 0 };
             oracle.files.insert(file, history);
         }
         oracle
@@ -330,7 +333,8 @@ impl Oracle {
         let last = grown.iter().rev().find(|(_, from, to)| *from < end && *to > start).map(|(order, ..)| *order);
         let floor = history.floor.max(last.unwrap_or(0));
         let allowed = since(versions, floor);
-        if allowed.iter().any(|(_, version)| version[..found.len()] == *found) {
+        let begins_unknown = history.unknown.contains(&block) && allowed.first().is_some_and(|(order, _)| *order == 0);
+        if begins_unknown || allowed.iter().any(|(_, version)| version[..found.len()] == *found) {
             return;
         }
         let older = versions.iter().find(|(_, version)| version[..found.len()] == *found).map(|(order, _)| *order);

@@ -1,0 +1,98 @@
+//! Threaded logging (F2FS, section 2.5): where free segments are short, a log writes the blocks of a segment of its own that are not valid,
+//! in place of a free segment. The summary of that segment is got ready before the log needs it.
+
+use crate::core::log::Thread;
+use crate::core::space::State;
+use crate::core::view::Looks;
+use crate::core::{Core, Op, Stop, View};
+use crate::file_system::FileSystem;
+use crate::format::checkpoint::LOGS;
+use crate::format::summary::Owner;
+use crate::format::usage::MAP_LOG;
+use crate::tasks::Work;
+
+/// Gets ready the segment that a log writes again next.
+pub(crate) struct Prepare {
+    pub(crate) log: u8,
+    pub(crate) segment: u32,
+}
+
+impl Op for Prepare {
+    type Plan = Option<Vec<Owner>>;
+    type Output = ();
+
+    fn gather(&self, view: &View<'_>) -> Result<Option<Vec<Owner>>, Stop> {
+        view.writable()?;
+        let core = view.core;
+        if core.space.get(self.segment).state != State::Sealed(self.log) {
+            return Ok(None);
+        }
+        let (mut looks, mut owners) = (Looks::default(), Vec::new());
+        for part in 0..core.superblock.summary_parts() {
+            owners.extend(looks.at(view.summary(self.segment, part))?.unwrap_or(&[]));
+        }
+        looks.end()?;
+        owners.truncate(core.superblock.data_blocks() as usize);
+        Ok(Some(owners))
+    }
+
+    fn apply(self, core: &mut Core, owners: Option<Vec<Owner>>) {
+        core.forget_summary(self.segment);
+        core.logs.threads[usize::from(self.log)] = owners.map(|owners| Thread { segment: self.segment, owners });
+    }
+}
+
+impl Core {
+    /// Whether logs write segments again: fewer are free than the file system keeps for itself (as in Linux 3.13).
+    fn is_threading(&self) -> bool {
+        self.options.threaded_logging
+            && self.space.bits.is_some()
+            && self.space.free() < self.superblock.kept_segments()
+    }
+}
+
+impl FileSystem {
+    /// The segment of a log with the least valid blocks that has any block to be written again.
+    fn thread_of(&self, log: u8) -> Option<u32> {
+        let space = &self.core.space;
+        let bits = space.bits.as_ref()?;
+        let may = |(segment, one): &(u32, &crate::core::space::Segment)| {
+            one.state == State::Sealed(log)
+                && one.writing == 0
+                && (1..self.core.superblock.data_blocks()).contains(&one.valid)
+                && self.cleaning != Some(*segment)
+                && !self.cleaned.contains(segment)
+        };
+        let mut segments: Vec<(u32, u32)> =
+            space.all().filter(may).map(|(segment, one)| (one.valid, segment)).collect();
+        segments.sort_unstable();
+        segments.into_iter().map(|(_, segment)| segment).find(|segment| !bits.slots(*segment).is_empty())
+    }
+
+    /// Gets segments ready for logs; true if anything began.
+    pub(crate) fn thread(&mut self) -> bool {
+        if self.core.read_only.is_some() || !self.core.is_threading() {
+            return false;
+        }
+        let mut any = false;
+        for log in 0..LOGS as u8 {
+            let at = usize::from(log);
+            // A log that has nothing to write needs no segment.
+            let is_used =
+                log != MAP_LOG && !self.core.logs.is_chain(log) && self.core.logs.positions()[at].segment != 0;
+            let is_ready = self.core.logs.threads[at].is_some() || self.threading[at];
+            if !is_used || is_ready || self.without_thread[at] {
+                continue;
+            }
+            let found = self.thread_of(log);
+            // Only a check-point makes blocks free to be written again.
+            self.without_thread[at] = found.is_none();
+            if let Some(segment) = found {
+                self.threading[at] = true;
+                self.start(Work::Thread { log, segment });
+                any = true;
+            }
+        }
+        any
+    }
+}
