@@ -9,5 +9,6 @@ mod lfs;
 mod lost;
 mod payloads;
 mod planted;
+mod planted_areas;
 mod records;
 mod roll_forward;

@@ -13,15 +13,29 @@ use ssdlab_torture::files::fuzzing::{BLOCKS, SEGMENT_BLOCKS as SEGMENT, sample a
 use crate::drive::{cache, call};
 
 /// What a device has, by its newest check-point.
-struct Image {
-    device: Box<dyn Device>,
-    volume: u64,
-    checkpoint: Checkpoint,
-    checkpoint_block: u32,
+pub(crate) struct Image {
+    pub(crate) device: Box<dyn Device>,
+    pub(crate) volume: u64,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) checkpoint_block: u32,
     /// TIMB block, block of the inode map, and places of nodes.
     table: u32,
-    map: u32,
-    places: BTreeMap<u32, u32>,
+    pub(crate) map: u32,
+    pub(crate) places: BTreeMap<u32, u32>,
+}
+
+/// The newest check-point of one block among the blocks of segments 1 and 2, and that block.
+pub(crate) fn newest(device: &dyn Device, volume: u64) -> (Checkpoint, u32) {
+    let mut newest: Option<(Checkpoint, u32)> = None;
+    for block in SEGMENT..3 * SEGMENT {
+        let Some(bytes) = device.record(u64::from(block) * 8).map(block_of) else { continue };
+        if let Ok(one) = Checkpoint::decode(&[&bytes], volume)
+            && newest.as_ref().is_none_or(|(newest, _)| newest.version < one.version)
+        {
+            newest = Some((one, block));
+        }
+    }
+    newest.expect("a check-point of one block")
 }
 
 impl Image {
@@ -29,16 +43,7 @@ impl Image {
         let device = image();
         let get = |block: u32| device.record(u64::from(block) * 8).map(block_of);
         let volume = volume(&*device);
-        let mut newest: Option<(Checkpoint, u32)> = None;
-        for block in SEGMENT..3 * SEGMENT {
-            let Some(bytes) = get(block) else { continue };
-            if let Ok(one) = Checkpoint::decode(&[&bytes], volume)
-                && newest.as_ref().is_none_or(|(newest, _)| newest.version < one.version)
-            {
-                newest = Some((one, block));
-            }
-        }
-        let (checkpoint, checkpoint_block) = newest.expect("a check-point of one block");
+        let (checkpoint, checkpoint_block) = newest(&*device, volume);
         let table = checkpoint.table[0];
         let map = map::decode_table(&get(table).expect("a TIMB block"), BLOCKS).expect("one")[0];
         let places = map::decode(&get(map).expect("a block of the map"), 0, BLOCKS).expect("one");
@@ -46,12 +51,18 @@ impl Image {
         Image { device, volume, checkpoint, checkpoint_block, table, map, places }
     }
 
-    fn get(&self, block: u32) -> Box<Bytes> {
+    /// An image whose metadata is overwritten, with its newest check-point, a block of the node map, and places of nodes.
+    pub(crate) fn of(device: Box<dyn Device>, volume: u64, map: u32, places: BTreeMap<u32, u32>) -> Image {
+        let (checkpoint, checkpoint_block) = newest(&*device, volume);
+        Image { device, volume, checkpoint, checkpoint_block, table: 0, map, places }
+    }
+
+    pub(crate) fn get(&self, block: u32) -> Box<Bytes> {
         self.device.record(u64::from(block) * 8).map(block_of).expect("metadata")
     }
 
     /// Changes a block, and mends its checksum where it has one.
-    fn change(&mut self, block: u32, change: impl FnOnce(&mut Bytes)) -> u32 {
+    pub(crate) fn change(&mut self, block: u32, change: impl FnOnce(&mut Bytes)) -> u32 {
         let mut bytes = self.get(block);
         change(&mut bytes);
         if bytes[8..12].iter().all(u8::is_ascii_uppercase) {
@@ -61,7 +72,7 @@ impl Image {
         block
     }
 
-    fn change_checkpoint(&mut self, change: impl FnOnce(&mut Checkpoint)) -> u32 {
+    pub(crate) fn change_checkpoint(&mut self, change: impl FnOnce(&mut Checkpoint)) -> u32 {
         change(&mut self.checkpoint);
         let blocks = self.checkpoint.encode(self.volume);
         self.device.keep_record(u64::from(self.checkpoint_block) * 8, &blocks[0][..]);
@@ -101,22 +112,23 @@ impl Image {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
 }
 
-fn set(bytes: &mut [u8], at: usize, value: u32) {
+pub(crate) fn set(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-fn add(bytes: &mut [u8], at: usize, value: u32) {
+pub(crate) fn add(bytes: &mut [u8], at: usize, value: u32) {
     set(bytes, at, word(bytes, at).wrapping_add(value));
 }
 
 /// Plants something, and says which block the check names, and with which words.
-type Plant = fn(&mut Image) -> (u32, &'static str);
+pub(crate) type Plant = fn(&mut Image) -> (u32, &'static str);
 
-const PLANTS: &[(&str, Plant)] = &[
+/// Those of nodes and names come first.
+pub(crate) const PLANTS: &[(&str, Plant)] = &[
     ("another number in an inode", |image| {
         let (_, place) = image.inodes(false)[0];
         (image.change(place, |bytes| add(bytes, 12, 1)), "it is not node")
@@ -297,13 +309,17 @@ fn put_in_its_bucket(bytes: &mut Bytes, number: u32) {
 
 #[test]
 fn the_check_names_each_planted_corruption_with_its_block() {
-    let sound = Image::new();
-    let (_, found) = check(sound.device);
-    assert_eq!(found.expect("a file system").problems, [], "before anything is planted");
     assert!(PLANTS.len() >= 20, "{} corruptions", PLANTS.len());
+    each_is_named(Image::new, PLANTS);
+}
+
+/// The check names each with its block.
+pub(crate) fn each_is_named(image: fn() -> Image, plants: &[(&str, Plant)]) {
+    let (_, found) = check(image().device);
+    assert_eq!(found.expect("a file system").problems, [], "before anything is planted");
     let mut wrong = Vec::new();
-    for (name, plant) in PLANTS {
-        let mut image = Image::new();
+    for (name, plant) in plants {
+        let mut image = image();
         let (block, words) = plant(&mut image);
         let (_, found) = check(image.device);
         let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
