@@ -6,6 +6,7 @@ use rand::RngExt;
 use ssdlab_base::{Nanos, Op, Request, rng};
 use ssdlab_device::{Data, Drive, DriveConfig, Options as DriveOptions, Payload};
 use ssdlab_flash::Contents;
+use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Content, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
 use ssdlab_host::{Between, Device, Member, Through};
 
@@ -71,16 +72,20 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(config: &DriveConfig) -> Pair {
+    fn new(System { config, make }: &System) -> Pair {
         let options = DriveOptions { seed: 1, contents: Contents::Nothing };
         let drive = || Drive::new(config, options).expect("an accepted drive");
         let recording = Recording::default();
         let device = Box::new(Through::new(Member::alone(drive(), options), recording.clone()));
-        let fs = FileSystem::make(device, &MakeOptions::default(), &Options::default()).expect("a file system");
-        // The second drive gets what a mounted file system sends, and before that what making one has written.
-        recording.take();
+        let fs = FileSystem::make(device, make, &Options::default()).expect("a file system");
         let mut pair = Pair { fs, recording, drive: drive(), tag: 0 };
-        pair.repeat_making();
+        // The second drive gets what a mounted file system sends, and before that what making one has written.
+        if pair.drive.segments().is_some() {
+            pair.recording.take();
+            pair.repeat_making();
+        } else {
+            pair.replay(false);
+        }
         pair
     }
 
@@ -182,11 +187,39 @@ fn run_out(drive: &mut Drive) {
     drive.completions().clear();
 }
 
+/// What figures of each kind are called: overwrites, small files and Postmark(H), and each beside its replay.
+const ALFS_NAMES: [[&str; 2]; 3] = [
+    ["files: 4k overwrites, alfs", "files: 4k overwrites, alfs beside their replay"],
+    ["files: small files made and removed, alfs", "files: small files, alfs beside their replay"],
+    ["files: Postmark(H), alfs", "files: Postmark(H), alfs beside its replay"],
+];
+const LFS_NAMES: [[&str; 2]; 3] = [
+    ["files: 4k overwrites, lfs", "files: 4k overwrites, lfs beside their replay"],
+    ["files: small files made and removed, lfs", "files: small files, lfs beside their replay"],
+    ["files: Postmark(H), lfs", "files: Postmark(H), lfs beside its replay"],
+];
+
+/// A kind of file system, and the drive that it is on.
+struct System {
+    config: DriveConfig,
+    make: MakeOptions,
+}
+
 /// 4 KiB overwrites of a file with cleaning; making and removing files of 4 KiB; Postmark(H); sizes.
 pub(crate) fn file_figures() -> Vec<Figure> {
-    let config = config("amf-16g-aftl", &[]);
-    let sizes = [mount_of_many(&config), memory_of_cached_pages(&config)];
-    overwrites(&config).into_iter().chain(small_files(&config)).chain(postmark(&config)).chain(sizes).collect()
+    let system = |kind, drive| {
+        let kind = FileSystemKind::of_name(kind).expect("a kind of file system");
+        System { config: config(drive, &[]), make: MakeOptions { kind, ..MakeOptions::default() } }
+    };
+    let (alfs, lfs) = (system("alfs", "amf-16g-aftl"), system("lfs", "amf-16g"));
+    let mut figures = Vec::new();
+    for (system, [over, small, post]) in [(&alfs, ALFS_NAMES), (&lfs, LFS_NAMES)] {
+        figures.extend(overwrites(system, over));
+        figures.extend(small_files(system, small));
+        figures.extend(postmark(system, post));
+    }
+    figures.extend([mount_of_many(&alfs.config), memory_of_cached_pages(&alfs.config)]);
+    figures
 }
 
 /// Virtual time of a mount, after a crash of the host, with 1,000,000 files.
@@ -265,8 +298,8 @@ fn memory_of_cached_pages(config: &DriveConfig) -> Figure {
     }
 }
 
-fn overwrites(config: &DriveConfig) -> [Figure; 2] {
-    let mut pair = Pair::new(config);
+fn overwrites(system: &System, names: [&'static str; 2]) -> [Figure; 2] {
+    let mut pair = Pair::new(system);
     pair.fs.set_timed(false);
     let file = pair.found(Call::Create { directory: ROOT, name: b"file".to_vec() });
     let blocks = u64::from(pair.fs.superblock().user_blocks) * FULL / 100;
@@ -287,12 +320,11 @@ fn overwrites(config: &DriveConfig) -> [Figure; 2] {
         pair.sync();
         seconds = cpu_seconds() - start;
     }
-    let names = ["files: 4k overwrites, alfs", "files: 4k overwrites, alfs beside their replay"];
     pair.figures(names, OVERWRITES[1], seconds)
 }
 
-fn small_files(config: &DriveConfig) -> [Figure; 2] {
-    let mut pair = Pair::new(config);
+fn small_files(system: &System, names: [&'static str; 2]) -> [Figure; 2] {
+    let mut pair = Pair::new(system);
     let directories: Vec<FileId> = (0..FILES / IN_DIRECTORY)
         .map(|number| pair.found(Call::Mkdir { directory: ROOT, name: format!("d{number}").into_bytes() }))
         .collect();
@@ -310,7 +342,6 @@ fn small_files(config: &DriveConfig) -> [Figure; 2] {
     (0..FILES).for_each(|number| pair.go_on(Call::Unlink { directory: of(number), name: name(number) }));
     pair.sync();
     let seconds = cpu_seconds() - start;
-    let names = ["files: small files made and removed, alfs", "files: small files, alfs beside their replay"];
     pair.figures(names, u64::from(FILES) * 3, seconds)
 }
 
@@ -385,9 +416,9 @@ impl Postmark {
     }
 }
 
-fn postmark(config: &DriveConfig) -> [Figure; 2] {
+fn postmark(system: &System, names: [&'static str; 2]) -> [Figure; 2] {
     let files = Vec::new();
-    let mut postmark = Postmark { pair: Pair::new(config), files, made: 0, rng: rng(1, "postmark"), calls: 0 };
+    let mut postmark = Postmark { pair: Pair::new(system), files, made: 0, rng: rng(1, "postmark"), calls: 0 };
     postmark.pair.fs.set_timed(false);
     (0..POSTMARK_FILES).for_each(|_| postmark.create());
     postmark.pair.sync();
@@ -400,6 +431,5 @@ fn postmark(config: &DriveConfig) -> [Figure; 2] {
     postmark.pair.sync();
     let seconds = cpu_seconds() - start;
     let calls = postmark.calls;
-    let names = ["files: Postmark(H), alfs", "files: Postmark(H), alfs beside its replay"];
     postmark.pair.figures(names, calls, seconds)
 }

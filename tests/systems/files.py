@@ -74,6 +74,7 @@ class FileSystem(System):
         self.tables, self.seed = tables, seed
         r = Stream(seed, "file system", "kind")
         self.kind, needs = r.choice(sorted(tables.file_systems.items()))
+        self.needs = needs
         designs = [design for design, commands in tables.commands.items() if not needs or commands in needs]
         drive, self.geometry = drives.draw(tables, seed, 4096, r.choice(designs), faults=r.chance(0.3))
         self.drives, self.devices = {"drive.toml": drive}, ["drive.toml"]
@@ -91,7 +92,10 @@ class FileSystem(System):
         """A file system takes some tens of segments, which are small."""
         drive, geometry = self.drives["drive.toml"], self.geometry
         r = Stream(self.seed, "segments")
-        for name in ("flash.die_capacity", "ftl.superblock", "ftl.parity", "buffer.policy", "buffer.size", "ftl.mapping_unit"):
+        for name in ("flash.die_capacity", "ftl.superblock", "ftl.parity"):
+            drive.pop(name, None)
+        # Drives of segments refuse a buffer.
+        for name in ("buffer.policy", "buffer.size", "ftl.mapping_unit") if self.needs else ():
             drive.pop(name, None)
         drive["ftl.allocation"] = "dynamic"
         geometry.pages = drive["flash.pages_per_block"] = r.choice((8, 16, 32))

@@ -301,3 +301,51 @@ pub fn set_version(block: &mut Bytes, volume: u64, version: u64) {
     put_u64(block, 24, version);
     super::mend(block, volume);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::usage::{SegmentUse, Usage};
+    use super::*;
+
+    #[test]
+    fn places_are_packed_sixteen_to_a_word_and_come_back() {
+        for count in [0, 1, 15, 16, 17, 100] {
+            let places: Vec<u8> = (0..count).map(|index| (index % 3) as u8).collect();
+            let words = pack_places(&places);
+            assert_eq!(words.len(), (count as usize).div_ceil(16));
+            assert_eq!(unpack_places(&words, count), Ok(places));
+            assert_eq!(unpack_places(&words, count + 16), Err(Bad::Field("length")));
+        }
+        assert_eq!(unpack_places(&[3], 1), Err(Bad::Field("place of a block")));
+    }
+
+    /// Journals of full size beside parts of six segments take several blocks, which are read as one, or not at all.
+    #[test]
+    fn a_check_point_with_journals_comes_back() {
+        let volume = 77;
+        let usage = Usage { segment_use: SegmentUse::Sealed(3), valid: 65, age: 9 };
+        let bits = vec![u64::MAX, 1, 0, 0, 0, 0, 0, 0];
+        let journal = Journal {
+            nodes: (1..=38).map(|node| (node, node * 7)).collect(),
+            usage: (100..106).map(|segment| (segment, (usage, bits.clone()))).collect(),
+        };
+        let parts = (0..6).map(|segment| Part { segment, first: 0, owners: vec![Owner::Node(5); 400] });
+        let checkpoint = Checkpoint {
+            version: 12,
+            is_first: true,
+            table: pack_places(&[1, 2, 0]),
+            usage: pack_places(&[2]),
+            parts: parts.collect(),
+            journal: Some(journal),
+            ..Checkpoint::default()
+        };
+        let blocks = checkpoint.encode(volume);
+        assert_eq!(blocks.len(), 5);
+        let all: Vec<&Bytes> = blocks.iter().map(|block| &**block).collect();
+        assert_eq!(Checkpoint::decode(&all, volume), Ok(checkpoint.clone()));
+        assert!(Checkpoint::decode(&all[..4], volume).is_err());
+        let empty = Checkpoint { journal: Some(Journal::default()), parts: Vec::new(), ..checkpoint };
+        let blocks = empty.encode(volume);
+        assert_eq!(Checkpoint::decode(&[&blocks[0]], volume), Ok(empty));
+    }
+}

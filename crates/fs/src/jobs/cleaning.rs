@@ -203,7 +203,7 @@ impl FileSystem {
     }
 
     /// The segment to clean next: the one with the least valid blocks, or with the most benefit for its cost.
-    fn victim(&self, by_benefit: bool) -> Option<u32> {
+    pub(crate) fn victim(&self, by_benefit: bool) -> Option<u32> {
         let core = &self.core;
         let data = core.superblock.data_blocks();
         let room = core.free_segments().saturating_mul(data);

@@ -25,10 +25,12 @@ impl FileSystem {
         checkpoint.into_iter().chain(expire).chain(clean).filter(|at| *at < Nanos::MAX).min()
     }
 
-    /// Whether segments could be cleaned while no call comes: a quarter of the segments or less is free.
+    /// Whether a segment would be cleaned while no call comes: a quarter of the segments or less is free. If not, no timer is set for it:
+    /// who waits for nothing else would wait for ever.
     fn can_clean_in_background(&self) -> bool {
         self.tasks.is_empty()
             && self.cleaning.is_none()
+            && self.moved.is_empty()
             && self.core.free_segments() < self.core.superblock.segments / 4
             && self.core.space.all().any(|(segment, one)| {
                 matches!(one.state, State::Sealed(log) if log < 6)
@@ -36,6 +38,7 @@ impl FileSystem {
                     && one.valid < self.core.superblock.data_blocks() * 3 / 4
                     && !self.cleaned.contains(&segment)
             })
+            && self.victim(true).is_some()
     }
 
     /// The next look for old dirty pages that can find one: whole periods from now. Pages that become dirty later expire later.

@@ -54,13 +54,14 @@ impl Layout for Overwritten {
 
     fn tell(&self, core: &Core, checkpoint: &mut Checkpoint) {
         let superblock = &core.superblock;
-        let first = |part: usize, place: u32, of: &dyn Fn(u32) -> u32| match place {
-            NOWHERE => 0,
-            place if place == of(part as u32) => 1,
-            _ => 2,
-        };
-        let places = |list: &[u32], of: &dyn Fn(u32) -> u32| -> Vec<u8> {
-            list.iter().enumerate().map(|(part, place)| first(part, *place, of)).collect()
+        // Of each block the place that it is in: 0 for none, 1 or 2.
+        let places = |list: &[u32], first_place: &dyn Fn(u32) -> u32| -> Vec<u8> {
+            let which = |(part, address): (u32, &u32)| match *address {
+                NOWHERE => 0,
+                address if address == first_place(part) => 1,
+                _ => 2,
+            };
+            (0..).zip(list).map(which).collect()
         };
         checkpoint.table = pack_places(&places(core.map.table(), &|part| superblock.map_place(part, 1)));
         checkpoint.usage = pack_places(&places(&core.map.usage_list, &|part| superblock.usage_place(part, 1)));

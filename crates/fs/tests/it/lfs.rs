@@ -150,6 +150,25 @@ fn logs_write_segments_again_where_free_ones_are_short() {
     }
 }
 
+/// No timer is set for cleaning that nothing would begin: a segment that a log is about to write again is not cleaned.
+#[test]
+fn a_full_file_system_comes_to_rest_when_no_call_comes() {
+    let mut fs = made(2000, &cache(2000));
+    let file = create(&mut fs, ROOT, "a").expect("a file");
+    let mut word = 7_u64;
+    for step in 0..2500_u64 {
+        word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(step);
+        let block = if step < 900 { step } else { (word >> 33) % 900 };
+        write(&mut fs, file, block * 4096, &[step as u8; 4096]).expect("room");
+        if step % 100 == 99 {
+            call(&mut fs, Call::Sync).expect("a sync");
+        }
+    }
+    assert!(fs.metrics().threaded_segments > 0, "{:?}", fs.metrics());
+    assert!(!fs.run_to_completion(Nanos::MAX), "no call is outstanding");
+    sound(fs.into_device());
+}
+
 /// The copy of the superblock serves where the first is lost.
 #[test]
 fn a_lost_superblock_has_a_copy() {

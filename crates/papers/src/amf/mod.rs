@@ -1,5 +1,5 @@
 //! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, and ALFS. The file
-//! systems that ALFS is compared with are not built yet.
+//! systems of the comparison that update in place are not built yet.
 //!
 //! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `alfs.rs` ALFS on one.
 

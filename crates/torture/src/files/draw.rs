@@ -125,28 +125,13 @@ fn draw_blocks(seed: u64, rng: &mut Rng, subject: &Files) -> Result<(DriveConfig
     config.timed = rng.random_bool(0.95);
     config.flash.geometry.pages_per_block = one_of(rng, &[2, 4, 8, 16, 32]);
     let (spare, extra) = (one_of(rng, &[5, 10, 30, 80]), one_of(rng, &[0, 1, 3, 10, 25]));
-    let mut segments = 24;
-    loop {
+    large_enough(seed, config, subject, extra, |config, segments| {
         config.user_bytes = (segments * subject.make.segment).next_multiple_of(u64::from(config.ftl.mapping_unit));
-        if config.user_bytes / 4096 > u64::from(MOST_BLOCKS) {
-            return Err(None);
-        }
-        let geometry = &mut config.flash.geometry;
+        let geometry = &config.flash.geometry;
         let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
-        let blocks = (config.user_bytes * (100 + spare) / 100).div_ceil(block_bytes);
         let kept = config.gc.free_blocks + 4 + config.ftl.streams;
-        geometry.blocks_per_plane = (blocks.div_ceil(geometry.planes().into())) as u32 + kept;
-        let config = describable(&config).ok_or(None)?;
-        Drive::new(&config, Options { seed, contents: Contents::Nothing }).map_err(|why| Some(why.to_string()))?;
-        let case = Case { seed, drive: config.clone(), subject: subject.clone(), steps: Vec::new() };
-        match FileHost::new(&case) {
-            Ok(host) => return Ok((config, host)),
-            Err(Refused::FileSystem(MakeError::TooSmall { least, found, .. })) if least > found => {
-                segments = least + extra;
-            }
-            Err(why) => return Err(Some(why.to_string())),
-        }
-    }
+        ((config.user_bytes * (100 + spare) / 100).div_ceil(block_bytes), kept)
+    })
 }
 
 /// A drive of segments.
@@ -170,13 +155,27 @@ fn draw_segments(
         return Err(None);
     }
     let extra = one_of(rng, &[0, 1, 3, 10, 25]);
+    large_enough(seed, config, subject, extra, |config, segments| {
+        config.user_bytes = segments * bytes;
+        let blocks = per_segment / u64::from(config.flash.geometry.pages_per_block) * segments;
+        (blocks, config.gc.free_blocks + 4)
+    })
+}
+
+/// A drive with room for as many segments as the file system needs, and some more. `resize` sets the capacity for a number of segments; it says
+/// how many blocks that takes, and how many more each plane has.
+fn large_enough(
+    seed: u64,
+    mut config: DriveConfig,
+    subject: &Files,
+    extra: u64,
+    resize: impl Fn(&mut DriveConfig, u64) -> (u64, u32),
+) -> Result<(DriveConfig, FileHost), Option<String>> {
     let mut segments = 24;
     loop {
-        let blocks = per_segment / u64::from(config.flash.geometry.pages_per_block) * segments;
-        let planes = u64::from(config.flash.geometry.planes());
-        let spare = u64::from(config.gc.free_blocks) + 4;
-        config.flash.geometry.blocks_per_plane = (blocks.div_ceil(planes) + spare) as u32;
-        config.user_bytes = segments * bytes;
+        let (blocks, kept) = resize(&mut config, segments);
+        let geometry = &mut config.flash.geometry;
+        geometry.blocks_per_plane = blocks.div_ceil(geometry.planes().into()) as u32 + kept;
         if config.user_bytes / 4096 > u64::from(MOST_BLOCKS) {
             return Err(None);
         }
