@@ -90,6 +90,8 @@ pub struct FileSystem {
     /// Calls and jobs that failed since cleaning won no more room.
     pub(crate) without_room: u64,
     pub(crate) clean_in_background: bool,
+    /// There was no segment to clean, and since then no call came and no check-point became durable.
+    pub(crate) has_no_victim: bool,
     /// Pages that cleaning has moved and that are to be sent.
     pub(crate) moved: VecDeque<(u32, u32)>,
     /// Some of those are in their log and not sent.
@@ -134,6 +136,7 @@ impl FileSystem {
             progress: Progress::default(),
             without_room: 0,
             clean_in_background: false,
+            has_no_victim: false,
             moved: VecDeque::new(),
             has_unsent: false,
             wants_room: false,
@@ -161,6 +164,7 @@ impl FileSystem {
     pub fn submit(&mut self, call: Call, tag: u32) {
         let submitted = self.core.now;
         self.clean_at = self.after(self.core.options.cleaning_period);
+        self.has_no_victim = false;
         let calling = Calling {
             call,
             tag,

@@ -203,7 +203,7 @@ impl FileSystem {
     }
 
     /// The segment to clean next: the one with the least valid blocks, or with the most benefit for its cost.
-    pub(crate) fn victim(&self, by_benefit: bool) -> Option<u32> {
+    fn victim(&self, by_benefit: bool) -> Option<u32> {
         let core = &self.core;
         let data = core.superblock.data_blocks();
         let room = core.free_segments().saturating_mul(data);
@@ -273,7 +273,10 @@ impl FileSystem {
         if !self.moved.is_empty() || is_short && self.cleans_in_vain() {
             return false;
         }
-        let Some(segment) = self.victim(!is_short) else { return false };
+        let Some(segment) = self.victim(!is_short) else {
+            self.has_no_victim = true;
+            return false;
+        };
         self.progress.cleaned += u32::from(is_short);
         self.core.metrics.cleaned_segments += 1;
         self.core.metrics.cleaned_valid_blocks += u64::from(self.core.space.get(segment).valid);

@@ -31,6 +31,7 @@ impl FileSystem {
         self.tasks.is_empty()
             && self.cleaning.is_none()
             && self.moved.is_empty()
+            && !self.has_no_victim
             && self.core.free_segments() < self.core.superblock.segments / 4
             && self.core.space.all().any(|(segment, one)| {
                 matches!(one.state, State::Sealed(log) if log < 6)
@@ -38,7 +39,6 @@ impl FileSystem {
                     && one.valid < self.core.superblock.data_blocks() * 3 / 4
                     && !self.cleaned.contains(&segment)
             })
-            && self.victim(true).is_some()
     }
 
     /// The next look for old dirty pages that can find one: whole periods from now. Pages that become dirty later expire later.

@@ -575,6 +575,11 @@ impl FileHost {
         self.oracle = self.is_cut.then(|| Oracle::new(&self.model, self.subject.rolls()));
         self.next_order = tree::ask(self.fs(), Call::StatFs).order + 1;
         self.collect();
+        // A drive that takes no more may have shown what it can no longer put on flash: with its power that is gone.
+        let device = self.fs().device();
+        if device.is_read_only() && device.identify().has_write_cache {
+            return ControlFlow::Break(());
+        }
         ControlFlow::Continue(())
     }
 
