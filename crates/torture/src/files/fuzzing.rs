@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn blocks_that_are_not_damaged_are_accepted() {
-        for kind in 0..9_u8 {
+        for kind in 0..KINDS_OF_BLOCKS {
             let block = example(kind);
             let accepted = match kind {
                 0 => Superblock::decode(&block).is_ok(),
@@ -427,6 +427,8 @@ mod tests {
                 5 => map::decode_table(&block, BLOCKS).is_ok(),
                 6 => summary::decode(&block, VOLUME, 4, 0).is_ok(),
                 7 => usage::decode(&block, VOLUME, 0, SEGMENT_BLOCKS).is_ok(),
+                8 => Superblock::decode_with_areas(&block).is_ok(),
+                9 => usage::decode_with_bits(&block, VOLUME, 0, SEGMENT_BLOCKS).is_ok(),
                 _ => Checkpoint::decode(&[&block], VOLUME).is_ok(),
             };
             assert!(accepted, "kind {kind}");
