@@ -18,11 +18,14 @@ SHARE = 0.06
 # Values of keys that fit a small drive: of the random stream.
 FITTING = {
     "logs": lambda r: r.choice((2, 4, 6)),
-    "segment": lambda r: r.choice(("32k", "64k", "128k", "512k")),
+    "segment": lambda r: r.choice(("32k", "32k", "64k", "128k")),
     "cache": lambda r: r.choice(("256k", "300k", "512k", "1m", "4m", "16m")),
     "dirty_background": lambda r: f"{r.choice((1, 5, 10, 20))}%",
     "dirty_limit": lambda r: f"{r.choice((20, 40, 50, 100))}%",
 }
+
+# Command sets of drives that are only appended to.
+APPENDED = ("segments", "zoned")
 
 # What each personality takes to make it small, beside files and operations: of the random stream.
 MEANS = ("512", "3k", "4k", "16k", "40k")
@@ -75,7 +78,9 @@ class FileSystem(System):
         r = Stream(seed, "file system", "kind")
         self.kind, needs = r.choice(sorted(tables.file_systems.items()))
         self.needs = needs
-        designs = [design for design, commands in tables.commands.items() if not needs or commands in needs]
+        # Without a need it takes writes anywhere: not from a drive that is only appended to.
+        fits = (lambda commands: commands in needs) if needs else (lambda commands: commands not in APPENDED)
+        designs = [design for design, commands in tables.commands.items() if fits(commands)]
         drive, self.geometry = drives.draw(tables, seed, 4096, r.choice(designs), faults=r.chance(0.3))
         self.drives, self.devices = {"drive.toml": drive}, ["drive.toml"]
         self.commands = tables.commands.get(drive["ftl.design"])
@@ -111,7 +116,8 @@ class FileSystem(System):
         share = Stream(self.seed, "fs").choice((0.1, 0.4, 1))
         for key in self.tables.keys:
             r = Stream(self.seed, key.name)
-            if key.section == f"fs.{self.kind}" and r.chance(share):
+            # Segments of the default are too large for drives as small as these.
+            if key.section == f"fs.{self.kind}" and (key.leaf == "segment" or r.chance(share)):
                 self.own[key.leaf] = FITTING[key.leaf](r) if key.leaf in FITTING else key.value(r)
             elif key.section == "host-time" and r.chance(0.3):
                 self.host_time[key.leaf] = key.value(r, most=50_000)
