@@ -125,6 +125,13 @@ pub enum MountError {
     Silent,
 }
 
+impl MountError {
+    /// Metadata in a block, from what is wrong with it.
+    pub(crate) fn of_block(block: u32, what: &'static str) -> impl FnOnce(Bad) -> MountError {
+        move |bad| MountError::Metadata { block, what, bad }
+    }
+}
+
 /// What a sentence adds on blocks of check-points that cannot be read.
 fn beside_unreadable(blocks: u64) -> String {
     match blocks {

@@ -62,13 +62,6 @@ pub(crate) enum Work {
     Restore(VecDeque<Step>),
 }
 
-impl Work {
-    /// Whether it gets a segment ready for a log.
-    pub(crate) fn threads(&self, of: u32) -> bool {
-        matches!(self, Work::Thread { segment, .. } if *segment == of)
-    }
-}
-
 /// A call on its way.
 #[derive(Debug)]
 pub(crate) struct Calling {

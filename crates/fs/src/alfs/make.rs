@@ -2,7 +2,6 @@
 
 use ssdlab_base::command_sets::segments::SegmentState;
 use ssdlab_base::{Op, Request};
-use ssdlab_device::Status;
 use ssdlab_host::Device;
 
 use super::tables::Appended;
@@ -12,7 +11,7 @@ use crate::error::MakeError;
 use crate::file_system::FileSystem;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_SECTORS, map, usage};
-use crate::make::{FOR_FILES, MOST_BLOCKS, RESERVE, of_mount, run, with_root, write_block};
+use crate::make::{FOR_FILES, check_sizes, for_files, nodes_of, of_mount, reserve, run, with_root, write_block};
 use crate::reader::Reader;
 
 /// Blocks of a segment at least. A check-point writes a block of the usage table again for each segment that the blocks before it filled or
@@ -21,9 +20,6 @@ const LEAST_SEGMENT_BLOCKS: u64 = 8;
 
 /// The superblock of a file system on segments.
 pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -> Result<Superblock, MakeError> {
-    if !matches!(options.logs, 2 | 4 | 6) {
-        return Err(MakeError::Logs(options.logs));
-    }
     let unit_blocks = unit.div_ceil(BLOCK_SECTORS).max(1);
     let fits = unit > 0 && (unit.is_multiple_of(BLOCK_SECTORS) || BLOCK_SECTORS.is_multiple_of(unit));
     let segment_blocks = sectors / BLOCK_SECTORS;
@@ -32,18 +28,15 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
         return Err(MakeError::Shape { sectors, unit });
     }
     let blocks = segment_blocks.saturating_mul(count);
-    if blocks >= MOST_BLOCKS {
-        return Err(MakeError::TooLarge { found: blocks, most: MOST_BLOCKS });
-    }
-    let nodes = blocks.next_power_of_two().clamp(512, 1 << 31);
+    check_sizes(blocks, options)?;
+    let nodes = nodes_of(blocks);
     let map_blocks = nodes / map::ENTRIES as u64;
     let all = map_blocks + map_blocks.div_ceil(map::TABLE_ENTRIES as u64) + count.div_ceil(usage::ENTRIES as u64);
     let map_segments = (map_blocks * u64::from(options.map_factor))
         .div_ceil(segment_blocks)
         .max((3 * all).div_ceil(segment_blocks) + 1)
         .max(4);
-    let reserve = u64::from(options.logs + RESERVE);
-    let least = 3 + map_segments + reserve + u64::from(FOR_FILES);
+    let least = 3 + map_segments + reserve(options) + u64::from(FOR_FILES);
     let mut superblock = Superblock {
         volume: 0,
         segment_blocks: segment_blocks as u32,
@@ -59,8 +52,7 @@ pub(crate) fn plan(sectors: u64, count: u64, unit: u64, options: &MakeOptions) -
         return Err(MakeError::TooSmall { found: count, blocks: segment_blocks, least });
     }
     let data = count - 3 - map_segments;
-    let kept = (data * u64::from(options.over_provisioning)).div_ceil(100).max(reserve);
-    superblock.user_blocks = ((data - kept.min(data - 1)) * u64::from(superblock.data_blocks())) as u32;
+    superblock.user_blocks = (for_files(data, options) * u64::from(superblock.data_blocks())) as u32;
     superblock.volume = superblock.volume_of(options.seed);
     Ok(superblock)
 }
@@ -75,10 +67,7 @@ pub(crate) fn make(device: Box<dyn Device>, make: &MakeOptions, options: &Option
     let superblock = plan(shape.sectors, shape.count, shape.write_unit, make)?;
     for (segment, _) in (0_u64..).zip(&segments).filter(|(_, segment)| segment.state != SegmentState::Free) {
         let trim = Request::new(Op::Trim, segment * shape.sectors, shape.sectors);
-        match run(&mut reader, trim, &[])? {
-            Status::Success => {}
-            status => return Err(MakeError::Device(status)),
-        }
+        run(&mut reader, trim, &[])?;
     }
     write_block(&mut reader, 0, &superblock.encode(), superblock.unit_blocks)?;
     let mut core = Core::new(&Appended, superblock, *options, reader.cell);

@@ -63,10 +63,6 @@ fn newest(chains: &[Chain; 2]) -> Option<usize> {
     }
 }
 
-fn bad(block: u32, what: &'static str) -> impl FnOnce(Bad) -> MountError {
-    move |bad| MountError::Metadata { block, what, bad }
-}
-
 /// Whether such a file system can be on a device: one with segments. Nothing else of the registry takes one that it refuses.
 pub(crate) fn fits(device: &dyn Device) -> bool {
     device.segment_sectors().is_some()
@@ -158,8 +154,7 @@ pub(crate) fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Chec
             State::Sealed(_) | State::Free | State::Fixed => {}
         }
     }
-    let identity = reader.below.device().identify();
-    let mut checkpoints = Checkpoints::new(segment, end, version, identity.has_write_cache || identity.has_host_cache);
+    let mut checkpoints = Checkpoints::new(segment, end, version);
     core.logs.version = checkpoint.version;
     if rolled.is_empty() && chain.segment != 0 && core.logs.positions()[usize::from(core.logs.chained())] == chain {
         core.rolling.goes_on();
@@ -183,19 +178,19 @@ fn load_tables(
     let (blocks, volume) = (superblock.blocks(), superblock.volume);
     let lists = "list of the check-point";
     if table.len() != superblock.table_blocks() as usize || usages.len() != superblock.usage_blocks() as usize {
-        return Err(bad(place, lists)(Bad::Field("length")));
+        return Err(MountError::of_block(place, lists)(Bad::Field("length")));
     }
     if table.iter().chain(usages).any(|address| *address >= blocks) {
-        return Err(bad(place, lists)(Bad::Field("address")));
+        return Err(MountError::of_block(place, lists)(Bad::Field("address")));
     }
     for (part, (address, block)) in (0_u32..).zip(usages.iter().zip(reader.each(usages)?)) {
         let entries = usage::decode(&block, volume, part, superblock.segment_blocks)
-            .map_err(bad(*address, "block of the usage table"))?;
+            .map_err(MountError::of_block(*address, "block of the usage table"))?;
         let first = part * usage::ENTRIES as u32;
         for (segment, usage) in (first..superblock.segments).zip(&entries) {
             let is_fixed = usage.segment_use == SegmentUse::Fixed;
             if is_fixed != (segment < 3) {
-                return Err(bad(*address, "block of the usage table")(Bad::Field("fixed segments")));
+                return Err(MountError::of_block(*address, "block of the usage table")(Bad::Field("fixed segments")));
             }
             core.space.load(segment, usage);
         }
@@ -205,7 +200,7 @@ fn load_tables(
     let written: Vec<(usize, u32)> = table.iter().copied().enumerate().filter(|(_, at)| *at != NOWHERE).collect();
     let addresses: Vec<u32> = written.iter().map(|(_, address)| *address).collect();
     for ((index, address), block) in written.into_iter().zip(reader.each(&addresses)?) {
-        let places = map::decode_table(&block, blocks).map_err(bad(address, "TIMB block"))?;
+        let places = map::decode_table(&block, blocks).map_err(MountError::of_block(address, "TIMB block"))?;
         core.map.load_table(index, &places);
     }
     let named: Vec<u32> =
@@ -213,7 +208,7 @@ fn load_tables(
     for address in named {
         let segment = core.space.segment_of(address);
         if !matches!(core.space.get(segment).state, State::Open(MAP_LOG) | State::Sealed(MAP_LOG)) {
-            return Err(bad(address, "block of the inode map")(Bad::Field("segment")));
+            return Err(MountError::of_block(address, "block of the inode map")(Bad::Field("segment")));
         }
         core.space.add(address);
     }

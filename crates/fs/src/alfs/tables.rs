@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::core::Core;
-use crate::core::cache::{Body, Key};
-use crate::core::inode_map::{FREED, PENDING, part_of};
+use crate::core::cache::Key;
+use crate::core::inode_map::part_of;
 use crate::core::layout::Layout;
 use crate::core::log::{Contents, Kind};
 use crate::core::space::State;
@@ -107,17 +107,13 @@ impl Core {
 
     fn encode_map(&mut self) -> Result<(), NoSegment> {
         for part in std::mem::take(&mut self.map.dirty_parts) {
-            let Some(entry) = self.cache.entry_mut(Key::map(part)) else { continue };
-            let Body::Map(places) = &mut entry.body else { continue };
-            places.iter_mut().filter(|place| **place == FREED).for_each(|place| *place = NOWHERE);
-            debug_assert!(!places.contains(&PENDING), "all nodes of block {part} of the map have a place");
+            let Some(places) = self.settle_map(part) else { continue };
             let bytes = map::encode(part, places);
-            entry.is_dirty = false;
             self.cache.set_sent(Key::map(part));
-            self.note_loaded(part);
             let before = self.map.address(part);
             let address = self.append_map(Kind::Map, bytes, before)?;
             self.map.set_address(part, address);
+            self.map.dirty_table.insert(part / map::TABLE_ENTRIES as u32);
         }
         let mut dirty = std::mem::take(&mut self.map.dirty_table);
         if seeded(FsBug::TableBlockLeftOut) && self.map.table_list.iter().any(|address| *address != NOWHERE) {

@@ -104,15 +104,9 @@ impl InodeMap {
         self.table[first..end].copy_from_slice(&places[..end - first]);
     }
 
-    /// Where a block of the map is, as a check-point says.
-    pub(crate) fn load_address(&mut self, part: u32, address: u32) {
+    /// A block of the map is at an address.
+    pub(crate) fn set_address(&mut self, part: u32, address: u32) {
         self.table[part as usize] = address;
-    }
-
-    /// A block of the map is at another address.
-    pub(crate) fn set_address(&mut self, part: u32, address: u32) -> u32 {
-        self.dirty_table.insert(part / map::TABLE_ENTRIES as u32);
-        std::mem::replace(&mut self.table[part as usize], address)
     }
 
     /// What the map on the drive says of a block of it, with what check-points have in place of it.
@@ -218,6 +212,18 @@ impl Core {
             let has_free = has_free(part, places);
             self.map.note(part, has_free);
         }
+    }
+
+    /// The check-point that is being made has a block of the map as it is, in which freed numbers are free. The block; `None` if it is not
+    /// in memory.
+    pub(crate) fn settle_map(&mut self, part: u32) -> Option<&map::Places> {
+        let entry = self.cache.entry_mut(Key::map(part))?;
+        let Body::Map(places) = &mut entry.body else { return None };
+        places.iter_mut().filter(|place| **place == FREED).for_each(|place| *place = NOWHERE);
+        debug_assert!(!places.contains(&PENDING), "all nodes of block {part} of the map have a place");
+        entry.is_dirty = false;
+        self.note_loaded(part);
+        self.cache.map(part)
     }
 
     /// A number belongs to a new node from now on.

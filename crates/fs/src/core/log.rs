@@ -87,8 +87,6 @@ pub(crate) struct Outgoing {
     pub(crate) placed: Vec<Placed>,
     /// The segment that it writes, or whose summary it writes.
     pub(crate) segment: u32,
-    /// It overwrites metadata that has a fixed place.
-    pub(crate) is_fixed: bool,
 }
 
 /// What of a segment's summary is not at its end.
@@ -344,7 +342,7 @@ impl Logs {
         let (cells, records) = (std::mem::take(&mut one.cells), std::mem::take(&mut one.records));
         let (placed, segment) = (std::mem::take(&mut one.placed), one.segment);
         space.write_begins(segment);
-        self.outbox.push(Outgoing { request, cells, records, placed, segment, is_fixed: false });
+        self.outbox.push(Outgoing { request, cells, records, placed, segment });
     }
 
     /// Sends what waits of all logs.
@@ -393,16 +391,16 @@ impl Logs {
         self.summary_blocks += u64::from(blocks);
         let request = Request::new(Op::Write, u64::from(first) * BLOCK_SECTORS, u64::from(blocks) * BLOCK_SECTORS);
         space.write_begins(segment);
-        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment, is_fixed: false });
+        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment });
     }
 
-    /// Overwrites a block of metadata that has a fixed place. Blocks that follow each other go with one command.
+    /// Overwrites a block of metadata that has a fixed place. Blocks that follow each other go with one command:
+    /// no log writes a segment of metadata.
     pub(crate) fn write_fixed(&mut self, space: &mut Space, place: u32, bytes: Box<Bytes>) {
         let (sector, segment) = (u64::from(place) * BLOCK_SECTORS, space.segment_of(place));
         let follows = |last: &&mut Outgoing| {
             let request = &last.request;
-            last.is_fixed
-                && last.segment == segment
+            last.segment == segment
                 && request.sector + request.sectors == sector
                 && request.sectors < MOST_BLOCKS as u64 * BLOCK_SECTORS
         };
@@ -410,7 +408,7 @@ impl Logs {
             space.write_begins(segment);
             let request = Request::new(Op::Write, sector, 0);
             let (cells, records, placed) = (Vec::new(), Vec::new(), Vec::new());
-            self.outbox.push(Outgoing { request, cells, records, placed, segment, is_fixed: true });
+            self.outbox.push(Outgoing { request, cells, records, placed, segment });
         }
         let Some(last) = self.outbox.last_mut() else { return };
         last.request.sectors += BLOCK_SECTORS;

@@ -60,7 +60,7 @@ impl FileSystem {
     }
 
     fn send_write(&mut self, number: u64, outgoing: Outgoing) {
-        let Outgoing { request, cells, records, placed, segment, .. } = outgoing;
+        let Outgoing { request, cells, records, placed, segment } = outgoing;
         let number = self.writing.put(Writing { number, segment, placed });
         self.below.send(request, &cells, Purpose::Write(number));
         for (address, bytes) in records {

@@ -81,8 +81,8 @@ pub struct FileSystem {
     pub(crate) cleaning: Option<u32>,
     pub(crate) cleaning_task: Option<u32>,
     pub(crate) cleaned: Vec<u32>,
-    /// Logs for which a segment is got ready that they write again.
-    pub(crate) threading: [bool; LOGS],
+    /// By log, the segment that is got ready for it to write again.
+    pub(crate) threading: [Option<u32>; LOGS],
     /// Logs for which there was none when it was looked for, and no check-point became durable since.
     pub(crate) without_thread: [bool; LOGS],
     /// What cleaning for room has won.
@@ -112,7 +112,9 @@ pub struct FileSystem {
 
 impl FileSystem {
     /// A file system that is mounted.
-    pub(crate) fn of(core: Core, below: Below<Purpose>, checkpoints: Checkpoints) -> FileSystem {
+    pub(crate) fn of(core: Core, below: Below<Purpose>, mut checkpoints: Checkpoints) -> FileSystem {
+        let identity = below.device().identify();
+        checkpoints.has_write_cache = identity.has_write_cache || identity.has_host_cache;
         let mut system = FileSystem {
             core,
             below,
@@ -131,7 +133,7 @@ impl FileSystem {
             cleaning: None,
             cleaning_task: None,
             cleaned: Vec::new(),
-            threading: [false; LOGS],
+            threading: [None; LOGS],
             without_thread: [false; LOGS],
             progress: Progress::default(),
             without_room: 0,

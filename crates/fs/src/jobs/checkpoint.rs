@@ -63,11 +63,12 @@ pub(crate) struct Checkpoints {
     /// Segments to trim, and trims on their way.
     pub(crate) to_trim: Vec<u32>,
     pub(crate) trims: u32,
+    /// What completes may be lost until it is flushed.
     pub(crate) has_write_cache: bool,
 }
 
 impl Checkpoints {
-    pub(crate) fn new(segment: u32, block: u32, version: u64, has_write_cache: bool) -> Checkpoints {
+    pub(crate) fn new(segment: u32, block: u32, version: u64) -> Checkpoints {
         Checkpoints {
             step: Step::Idle,
             is_wanted: false,
@@ -85,7 +86,7 @@ impl Checkpoints {
             is_cleaning_map: false,
             to_trim: Vec::new(),
             trims: 0,
-            has_write_cache,
+            has_write_cache: false,
         }
     }
 

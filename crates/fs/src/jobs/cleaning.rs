@@ -231,7 +231,7 @@ impl FileSystem {
 
     /// Whether a log is about to write a segment again.
     fn is_thread(&self, segment: u32) -> bool {
-        self.threading.contains(&true) && self.tasks.all().any(|(_, task)| task.work.threads(segment))
+        self.threading.contains(&Some(segment))
             || self.core.logs.threads.iter().flatten().any(|thread| thread.segment == segment)
     }
 

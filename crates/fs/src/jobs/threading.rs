@@ -80,7 +80,7 @@ impl FileSystem {
             // A log that has nothing to write needs no segment.
             let is_used =
                 log != MAP_LOG && !self.core.logs.is_chain(log) && self.core.logs.positions()[at].segment != 0;
-            let is_ready = self.core.logs.threads[at].is_some() || self.threading[at];
+            let is_ready = self.core.logs.threads[at].is_some() || self.threading[at].is_some();
             if !is_used || is_ready || self.without_thread[at] {
                 continue;
             }
@@ -88,7 +88,7 @@ impl FileSystem {
             // Only a check-point makes blocks free to be written again.
             self.without_thread[at] = found.is_none();
             if let Some(segment) = found {
-                self.threading[at] = true;
+                self.threading[at] = Some(segment);
                 self.start(Work::Thread { log, segment });
                 any = true;
             }

@@ -1,9 +1,9 @@
 //! Making: areas by the size of the device, the superblock twice, a root directory, and the first check-point.
 
 use ssdlab_base::{Op, Request};
-use ssdlab_device::Status;
 use ssdlab_host::Device;
 
+use super::mount::fits;
 use super::tables::Overwritten;
 use crate::call::BLOCK_BYTES;
 use crate::config::{MakeOptions, Options};
@@ -12,34 +12,26 @@ use crate::error::MakeError;
 use crate::file_system::FileSystem;
 use crate::format::superblock::{Areas, Superblock};
 use crate::format::{BLOCK_SECTORS, map, summary, usage};
-use crate::make::{FOR_FILES, MOST_BLOCKS, RESERVE, run, with_root, write_block};
+use crate::make::{FOR_FILES, check_sizes, for_files, nodes_of, reserve, run, with_root, write_block};
 use crate::reader::Reader;
 
 /// The superblock of a file system on so many sectors.
 pub(crate) fn plan(sectors: u64, options: &MakeOptions) -> Result<Superblock, MakeError> {
-    if !matches!(options.logs, 2 | 4 | 6) {
-        return Err(MakeError::Logs(options.logs));
-    }
     let segment_blocks = options.segment / BLOCK_BYTES;
     let count = sectors / BLOCK_SECTORS / segment_blocks;
     let blocks = count * segment_blocks;
-    if blocks >= MOST_BLOCKS {
-        return Err(MakeError::TooLarge { found: blocks, most: MOST_BLOCKS });
-    }
-    let nodes = blocks.next_power_of_two().clamp(512, 1 << 31);
+    check_sizes(blocks, options)?;
+    let nodes = nodes_of(blocks);
     // Each area begins a segment.
     let segments = |blocks: u64| blocks.div_ceil(segment_blocks);
     let usage_blocks = count.div_ceil(usage::entries_with_bits(segment_blocks as u32).into());
     let map = 3 + segments(2 * usage_blocks);
     let summaries = map + segments(2 * nodes / map::ENTRIES as u64);
     let main = summaries + segments(count * segment_blocks.div_ceil(summary::PLAIN_ENTRIES as u64));
-    let reserve = u64::from(options.logs + RESERVE);
-    let least = main + reserve + u64::from(FOR_FILES);
+    let least = main + reserve(options) + u64::from(FOR_FILES);
     if count < least {
         return Err(MakeError::TooSmall { found: count, blocks: segment_blocks, least });
     }
-    let data = count - main;
-    let kept = (data * u64::from(options.over_provisioning)).div_ceil(100).max(reserve);
     let at = |segment: u64| (segment * segment_blocks) as u32;
     let mut superblock = Superblock {
         volume: 0,
@@ -48,7 +40,7 @@ pub(crate) fn plan(sectors: u64, options: &MakeOptions) -> Result<Superblock, Ma
         unit_blocks: 1,
         nodes: nodes as u32,
         map_segments: 0,
-        user_blocks: ((data - kept.min(data - 1)) * segment_blocks) as u32,
+        user_blocks: (for_files(count - main, options) * segment_blocks) as u32,
         logs: options.logs,
         areas: Some(Areas { usage: at(3), map: at(map), summaries: at(summaries), main: main as u32 }),
     };
@@ -63,7 +55,7 @@ pub(crate) fn plan(sectors: u64, options: &MakeOptions) -> Result<Superblock, Ma
 pub(crate) fn make(device: Box<dyn Device>, make: &MakeOptions, options: &Options) -> Result<FileSystem, MakeError> {
     let mut reader = Reader::new(device);
     let below = reader.below.device();
-    if below.segment_sectors().is_some() || below.zones().is_some() {
+    if !fits(below) {
         let identity = below.identify();
         let found = format!("{} of the design {}, which is only appended to", identity.name, identity.design);
         return Err(MakeError::NoOverwrites { found });
@@ -72,10 +64,7 @@ pub(crate) fn make(device: Box<dyn Device>, make: &MakeOptions, options: &Option
     let superblock = plan(sectors, make)?;
     if trims {
         // As mkfs does: the drive forgets what was there.
-        match run(&mut reader, Request::new(Op::Trim, 0, sectors), &[])? {
-            Status::Success | Status::Unsupported => {}
-            status => return Err(MakeError::Device(status)),
-        }
+        run(&mut reader, Request::new(Op::Trim, 0, sectors), &[])?;
     }
     let block = superblock.encode();
     write_block(&mut reader, 0, &block, 1)?;

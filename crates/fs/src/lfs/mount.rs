@@ -29,10 +29,6 @@ struct Place {
     unreadable: u64,
 }
 
-fn bad(block: u32, what: &'static str) -> impl FnOnce(Bad) -> MountError {
-    move |bad| MountError::Metadata { block, what, bad }
-}
-
 /// The superblock, from its first block or from the copy.
 fn superblock(reader: &mut Reader) -> Result<Superblock, MountError> {
     let decoded = |block: Box<Bytes>| Superblock::decode_with_areas(&block).map_err(MountError::Superblock);
@@ -123,8 +119,7 @@ pub(crate) fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Chec
             State::Loose(_) | State::Sealed(_) | State::Free | State::Fixed => {}
         }
     }
-    let identity = reader.below.device().identify();
-    let checkpoints = Checkpoints::new(segment, 0, version, identity.has_write_cache || identity.has_host_cache);
+    let checkpoints = Checkpoints::new(segment, 0, version);
     // Fsyncs that the crash tore may have left nodes of this version: the next fsync is a check-point, so that no other follows them.
     core.logs.version = checkpoint.version;
     Ok((core, checkpoints, rolled))
@@ -153,18 +148,19 @@ fn load_tables(reader: &mut Reader, core: &mut Core, checkpoint: &Checkpoint, at
     let superblock = core.superblock;
     let lists = "list of the check-point";
     let places = |words: &[u32], count: u32, place: &dyn Fn(u32, u32) -> u32| -> Result<Vec<u32>, MountError> {
-        let places = unpack_places(words, count).map_err(bad(at, lists))?;
+        let places = unpack_places(words, count).map_err(MountError::of_block(at, lists))?;
         let address = |(part, which): (u32, u8)| if which == 0 { NOWHERE } else { place(part, which.into()) };
         Ok((0..).zip(places).map(address).collect())
     };
     let usages =
         places(&checkpoint.usage, superblock.usage_blocks(), &|part, place| superblock.usage_place(part, place))?;
     let maps = places(&checkpoint.table, superblock.map_blocks(), &|part, place| superblock.map_place(part, place))?;
-    maps.into_iter().zip(0..).for_each(|(address, part)| core.map.load_address(part, address));
-    let journal = checkpoint.journal.as_ref().ok_or_else(|| bad(at, "check-point")(Bad::Field("journal")))?;
+    maps.into_iter().zip(0..).for_each(|(address, part)| core.map.set_address(part, address));
+    let journal =
+        checkpoint.journal.as_ref().ok_or_else(|| MountError::of_block(at, "check-point")(Bad::Field("journal")))?;
     let is_node = |(number, address): &(u32, u32)| *number < superblock.nodes && *address < superblock.blocks();
     if !journal.nodes.iter().all(is_node) {
-        return Err(bad(at, "journal of the node map")(Bad::Field("entry")));
+        return Err(MountError::of_block(at, "journal of the node map")(Bad::Field("entry")));
     }
     if let Some(own) = &mut core.map.journal {
         own.entries = journal.nodes.iter().copied().collect();
@@ -175,12 +171,12 @@ fn load_tables(reader: &mut Reader, core: &mut Core, checkpoint: &Checkpoint, at
     let mut entries: Vec<Option<WithBits>> = vec![None; superblock.segments as usize];
     for ((part, address), block) in written.into_iter().zip(reader.each(&addresses)?) {
         let of_block = usage::decode_with_bits(&block, superblock.volume, part, superblock.segment_blocks)
-            .map_err(bad(address, "block of the usage table"))?;
+            .map_err(MountError::of_block(address, "block of the usage table"))?;
         let begin = part * superblock.usage_entries();
         for (segment, entry) in (begin..superblock.segments).zip(of_block) {
             let is_fixed = entry.0.segment_use == SegmentUse::Fixed;
             if is_fixed != (segment < first) {
-                return Err(bad(address, "block of the usage table")(Bad::Field("fixed segments")));
+                return Err(MountError::of_block(address, "block of the usage table")(Bad::Field("fixed segments")));
             }
             entries[segment as usize] = Some(entry);
         }
@@ -189,7 +185,7 @@ fn load_tables(reader: &mut Reader, core: &mut Core, checkpoint: &Checkpoint, at
         let words = usage::words_of(superblock.segment_blocks);
         let is_main = (first..superblock.segments).contains(segment);
         if !is_main || entry.1.len() != words || entry.0.valid > superblock.segment_blocks {
-            return Err(bad(at, "journal of the usage table")(Bad::Field("entry")));
+            return Err(MountError::of_block(at, "journal of the usage table")(Bad::Field("entry")));
         }
         entries[*segment as usize] = Some(entry.clone());
         core.space.journal.insert(*segment);
@@ -198,7 +194,7 @@ fn load_tables(reader: &mut Reader, core: &mut Core, checkpoint: &Checkpoint, at
     for (segment, (usage, bits)) in (first..).zip(entries.drain(first as usize..).map(Option::unwrap_or_default)) {
         let is_known = !matches!(usage.segment_use, SegmentUse::Open(log) | SegmentUse::Sealed(log) | SegmentUse::Loose(log) if log >= 6);
         if !is_known || usage.segment_use == SegmentUse::Fixed {
-            return Err(bad(at, "entry of the usage table")(Bad::Field("log of a segment")));
+            return Err(MountError::of_block(at, "entry of the usage table")(Bad::Field("log of a segment")));
         }
         core.space.load(segment, &usage);
         if let Some(own) = core.space.bits.as_mut().filter(|_| !bits.is_empty()) {

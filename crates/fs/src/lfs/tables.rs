@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::core::Core;
-use crate::core::cache::{Body, Key};
-use crate::core::inode_map::{FREED, PENDING, part_of};
+use crate::core::cache::Key;
+use crate::core::inode_map::part_of;
 use crate::core::layout::Layout;
 use crate::core::log::Kind;
 use crate::format::checkpoint::{Checkpoint, Journal, pack_places};
@@ -16,8 +16,8 @@ use crate::jobs::encode::NoSegment;
 use crate::seeded::{FsBug, seeded};
 
 /// Entries that each journal holds.
-pub(crate) const NODE_JOURNAL: usize = 38;
-pub(crate) const USAGE_JOURNAL: usize = 6;
+const NODE_JOURNAL: usize = 38;
+const USAGE_JOURNAL: usize = 6;
 
 /// Metadata in fixed places.
 #[derive(Debug)]
@@ -113,39 +113,29 @@ impl Core {
     fn journal_nodes(&mut self) {
         let mut parts = std::mem::take(&mut self.map.dirty_parts);
         for part in &parts {
-            let Some(Body::Map(places)) = self.cache.entry_mut(Key::map(*part)).map(|entry| &mut entry.body) else {
-                continue;
-            };
-            places.iter_mut().filter(|place| **place == FREED).for_each(|place| *place = NOWHERE);
-            debug_assert!(!places.contains(&PENDING), "all nodes of block {part} of the map have a place");
+            self.settle_map(*part).expect("what has changed is at hand");
         }
         let Some(mut journal) = self.map.journal.take() else { return };
         let changed = std::mem::take(&mut journal.changed);
-        let fits = journal.entries.len() + changed.len() <= NODE_JOURNAL;
-        for number in changed.into_iter().filter(|_| fits) {
-            let places = self.cache.map(part_of(number)).expect("what has changed is at hand");
-            journal.entries.insert(number, places[number as usize % map::ENTRIES]);
+        if journal.entries.len() + changed.len() <= NODE_JOURNAL {
+            for number in changed {
+                let places = self.cache.map(part_of(number)).expect("what has changed is at hand");
+                journal.entries.insert(number, places[number as usize % map::ENTRIES]);
+            }
+            self.map.journal = Some(journal);
+            return;
         }
-        if !fits {
-            parts.extend(std::mem::take(&mut journal.entries).keys().map(|number| part_of(*number)));
-        }
+        parts.extend(std::mem::take(&mut journal.entries).keys().map(|number| part_of(*number)));
         self.map.journal = Some(journal);
         for part in parts {
-            let entry = self.cache.entry_mut(Key::map(part)).expect("what has changed or is journaled is at hand");
-            entry.is_dirty = false;
-            if !fits {
-                let Body::Map(places) = &entry.body else { continue };
-                let bytes = map::encode(part, places);
-                let places = [1, 2].map(|place| self.superblock.map_place(part, place));
-                let place = other_place(self.map.address(part), places);
-                self.cache.set_sent(Key::map(part));
-                self.map.set_address(part, place);
-                self.overwrite(Kind::Map, place, bytes);
-            }
-            self.note_loaded(part);
+            let places = self.cache.map(part).expect("what has changed or is journaled is at hand");
+            let bytes = map::encode(part, places);
+            let places = [1, 2].map(|place| self.superblock.map_place(part, place));
+            let place = other_place(self.map.address(part), places);
+            self.cache.set_sent(Key::map(part));
+            self.map.set_address(part, place);
+            self.overwrite(Kind::Map, place, bytes);
         }
-        // Check-points say where blocks of the map are: there is no table on the drive.
-        self.map.dirty_table.clear();
     }
 
     /// Sends a block of metadata to a fixed place.

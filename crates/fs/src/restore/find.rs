@@ -111,7 +111,7 @@ impl Group {
 }
 
 fn bad(block: u32) -> impl FnOnce(Bad) -> MountError {
-    move |bad| MountError::Metadata { block, what: "node of an fsync", bad }
+    MountError::of_block(block, "node of an fsync")
 }
 
 impl Rolled {
