@@ -252,7 +252,8 @@ pub trait BlockDevice: Send {
 
     /// Keeps the bytes of a record that was written from `sector` on, where the device does not keep the bytes of sectors: so a host
     /// finds its own metadata in every payload mode. The host calls it after it has submitted the write. A later write or TRIM of
-    /// that sector drops the record; the record before it is not kept, so tests of power cuts use drives that keep bytes.
+    /// that sector drops the record; the record before it is not kept, so tests of power cuts use drives that keep bytes. A layer keeps
+    /// records itself and sends none below: what it holds, splits or joins does not matter to them.
     fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
         let _ = (sector, bytes);
     }

@@ -8,7 +8,7 @@ use ssdlab_base::{Op, Request};
 /// Bytes of memory that a record takes beside its own: key, pointer and length in a tree that is two thirds full.
 const BESIDE: u64 = 36;
 
-/// The records of a drive, or of writes that are in a layer, by the sector at which each begins.
+/// The records of what stands on a drive or a layer, by the sector at which each begins.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     by_sector: BTreeMap<u64, Box<[u8]>>,
@@ -30,7 +30,7 @@ impl Records {
         self.by_sector.get(&sector).map(|bytes| &**bytes)
     }
 
-    /// A command was sent to the drive: records that it overwrites or trims are gone.
+    /// A command was submitted: records that it overwrites or trims are gone.
     #[inline]
     pub(crate) fn submitted(&mut self, request: &Request) {
         if !self.is_empty() && request.opcode.is_block() && !matches!(request.op, Op::Read | Op::Flush) {

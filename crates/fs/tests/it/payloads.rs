@@ -5,16 +5,19 @@ use ssdlab_flash::Contents;
 use ssdlab_fs::check::check;
 use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Content, FileSystem, MakeError, MakeOptions, MountError, Options, ROOT, Reply};
-use ssdlab_host::Member;
-use ssdlab_torture::files::small_drive;
+use ssdlab_host::{Device, Host, Member};
+use ssdlab_torture::files::{small_block_drive, small_drive};
 
 use crate::drive::{cache, call, create, drive, mkdir, names, read};
 
 /// Plays the same calls, and gives what the drive took, what the file system did, and the time.
 fn play(contents: Contents, page: &str, pages: u32) -> (String, ssdlab_fs::Metrics, u64) {
+    play_on(small_drive(80, contents, page, pages), &MakeOptions::default(), contents)
+}
+
+fn play_on(device: Box<dyn Device>, make: &MakeOptions, contents: Contents) -> (String, ssdlab_fs::Metrics, u64) {
     let options = cache(100);
-    let device = small_drive(80, contents, page, pages);
-    let mut fs = FileSystem::make(device, &MakeOptions::default(), &options).expect("a file system");
+    let mut fs = FileSystem::make(device, make, &options).expect("a file system");
     let directory = mkdir(&mut fs, ROOT, "d").expect("a directory");
     let mut at = 1_u64;
     for round in 0..600_u64 {
@@ -61,6 +64,33 @@ fn the_requests_do_not_depend_on_what_the_drive_keeps() {
     assert_eq!(play(Contents::Stamps, "4k", 8), bytes);
     assert_eq!(play(Contents::Nothing, "4k", 8), bytes);
     assert!(bytes.1.checkpoints > 20 && bytes.1.rolled_fsyncs > 20, "{:?}", bytes.1);
+}
+
+/// Layers that hold writes, split them or put them elsewhere.
+#[test]
+fn metadata_comes_back_through_every_layer() {
+    let layers = [
+        "scheduler\"\npolicy = \"noop",
+        "page-cache\"\nram = \"256k",
+        "stripe\"\nchunk = \"1k",
+        "mirror\"\nregion = \"64k",
+        "restoring\"\nlog = \"1m",
+        "ata",
+    ];
+    for layer in layers {
+        let drives = if layer.starts_with("stripe") || layer.starts_with("mirror") { 2 } else { 1 };
+        let host =
+            Host::parse(&format!("[[layer]]\nkind = \"{layer}\"\ndrives = {drives}\n"), "host.toml").expect("a host");
+        let kind = FileSystemKind::of_name("lfs").expect("it is one");
+        let make = MakeOptions { kind, segment: 128 << 10, ..MakeOptions::default() };
+        let played = |contents| {
+            let device = host.above((0..drives).map(|_| small_block_drive(6000, contents)).collect());
+            play_on(device.unwrap_or_else(|why| panic!("{layer}: {why}")), &make, contents)
+        };
+        let bytes = played(Contents::Bytes);
+        assert!(bytes.1.checkpoints > 10, "{layer}: {:?}", bytes.1);
+        assert_eq!(played(Contents::Nothing), bytes, "{layer}");
+    }
 }
 
 /// Blocks of nothing fill up write units of 16 KB.

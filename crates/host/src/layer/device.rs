@@ -81,24 +81,19 @@ impl<L: Layer> BlockDevice for L {
     }
 
     fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
-        if L::KIND.hands_on {
-            self.io_mut().keep_record(sector, bytes);
-        }
+        self.io_mut().records.keep(sector, bytes);
     }
 
     fn drop_record(&mut self, sector: u64) {
-        if L::KIND.hands_on {
-            self.io_mut().array.device_mut(0).drop_record(sector);
-        }
+        self.io_mut().records.take(sector..sector + 1);
     }
 
     fn record(&self, sector: u64) -> Option<&[u8]> {
-        let below = handed_on(self)?;
-        self.io().record(sector, below)
+        self.io().records.get(sector)
     }
 
     fn record_bytes(&self) -> u64 {
-        handed_on(self).map_or(0, |device| device.record_bytes()) + self.io().records.memory_bytes()
+        self.io().records.memory_bytes()
     }
 
     fn prefetch(&mut self, requests: &[Request]) {

@@ -56,13 +56,13 @@ pub(crate) trait Engine: Layer {
         let refused = is_trim && !Self::KIND.hands_on && !self.takes_trims();
         let io = self.io_mut();
         io.outstanding += 1;
+        io.records.submitted(request);
         if refused {
             return io.turn_away(request, Status::Unsupported);
         }
         let mut sectors = capacity;
         if Self::KIND.hands_on {
             sectors += io.array.device(0).reserved_sectors();
-            io.records.submitted(request);
         } else if let Some(status) = turned_away(request, capacity) {
             return io.turn_away(request, status);
         }

@@ -7,7 +7,7 @@ use ssdlab_device::{Completion, Status};
 use super::paths::{Waits, completion, path_of};
 use super::{Array, Ended, Overlaps, Slots, Turn, changes};
 use crate::records::Records;
-use crate::{Device, LayerKind, Traffic};
+use crate::{LayerKind, Traffic};
 
 /// An order of effect that was not given yet.
 const UNNUMBERED: u64 = u64::MAX;
@@ -143,7 +143,7 @@ pub(crate) struct Io<P, S> {
     pub(super) answers: Vec<Answer>,
     pub(super) paths: Vec<Path>,
     pub(crate) ended: Vec<Ended<P>>,
-    /// Those of writes that have not ended.
+    /// Those of who stands on this layer.
     pub(super) records: Records,
 }
 
@@ -286,9 +286,6 @@ impl<P, S> Io<P, S> {
     /// A command is done that took effect in an order which the layer says; what the layer noted of it.
     pub(crate) fn answer_in_order(&mut self, slot: u32, status: Status, order: u64) -> S {
         let Command { request, cells, mut rare, state, .. } = self.retire(slot);
-        if !self.records.is_empty() && request.op == Op::Write {
-            self.hand_records_on(&request, status);
-        }
         // A read of a set that says what is absent brings the rest.
         if request.op == Op::Read && matches!(status, Status::Success | Status::Absent) && !cells.is_empty() {
             self.read_data.push((request.tag, cells));
@@ -300,44 +297,6 @@ impl<P, S> Io<P, S> {
         }
         self.end(&request, status, order, rare.as_mut().and_then(|rare| rare.answer.take()));
         state
-    }
-
-    /// Whether a write to a sector, or a trim of it, has not ended.
-    fn is_changing(&self, sector: u64) -> bool {
-        let covers = |request: &Request| {
-            matches!(request.op, Op::Write | Op::Trim)
-                && request.opcode.is_block()
-                && (request.sector..request.end()).contains(&sector)
-        };
-        self.commands.all().any(|(_, command)| covers(&command.request))
-    }
-
-    /// The record at a sector: of the last write, also while that is in the layer.
-    pub(super) fn record<'a>(&'a self, sector: u64, below: &'a dyn Device) -> Option<&'a [u8]> {
-        self.records.get(sector).or_else(|| if self.is_changing(sector) { None } else { below.record(sector) })
-    }
-
-    /// Keeps the record of a write. While the write is in the layer, so is its record: the device below drops what it has at a
-    /// sector when a write comes.
-    pub(super) fn keep_record(&mut self, sector: u64, bytes: &[u8]) {
-        if self.is_changing(sector) {
-            self.records.keep(sector, bytes);
-        } else {
-            self.array.device_mut(0).keep_record(sector, bytes);
-        }
-    }
-
-    /// A write has ended: its records go to the device, but those of a later write.
-    fn hand_records_on(&mut self, request: &Request, status: Status) {
-        let mut from = request.sector;
-        while let Some((sector, record)) = self.records.take(from..request.end()) {
-            from = sector + 1;
-            if self.is_changing(sector) {
-                self.records.keep(sector, &record);
-            } else if status == Status::Success {
-                self.array.device_mut(0).keep_record(sector, &record);
-            }
-        }
     }
 
     fn end(&mut self, request: &Request, status: Status, order: u64, answer: Option<Box<Answer>>) {

@@ -466,3 +466,51 @@ fn restoring_in_the_host_gives_back_what_was_written() {
         "{compared} reads, {packs} packs, {copied} units copied"
     );
 }
+
+/// Records were handed on with their writes: a layer that holds writes, splits them or sends other ones lost them, and a file system above
+/// it did not find its metadata.
+#[test]
+fn records_are_found_through_every_layer() {
+    let layers = [
+        "scheduler",
+        "page-cache\"\nram = \"64k",
+        "ata",
+        "restoring\"\nlog = \"16k",
+        "stripe\"\nchunk = \"1k",
+        "mirror\"\nregion = \"4k",
+    ];
+    for (seed, layer) in (0..).zip(layers) {
+        let arrays = if layer.starts_with("stripe") || layer.starts_with("mirror") { "drives = 2\n" } else { "" };
+        let host = Host::parse(&format!("[[layer]]\nkind = \"{layer}\"\n{arrays}"), "host.toml").expect("a host");
+        let options = Options { seed, contents: Contents::Nothing };
+        let config = (seed..).map(drive).find(|config| host.sectors(config).is_ok_and(|sectors| sectors >= 128));
+        let members = host.drives(&config.expect("a drive")).into_iter();
+        let members = members.map(|(name, config)| Member::new(&name, &config, options).expect("a drive"));
+        let mut device = host.build(members.collect()).expect("a stack");
+        let mut kept: HashMap<u64, u64> = HashMap::new();
+        let mut rng = rng(seed, "records");
+        for number in 1..300_u64 {
+            let block = rng.random_range(0..16);
+            let op = if rng.random_bool(0.9) { Op::Write } else { Op::Trim };
+            let request = Request { at: device.now(), tag: number as u32, ..Request::new(op, block * 8, 8) };
+            device.submit(&request, Data::Nothing);
+            kept.remove(&block);
+            if op == Op::Write && rng.random_bool(0.7) {
+                device.keep_record(block * 8, &number.to_le_bytes());
+                kept.insert(block, number);
+            }
+            if rng.random_bool(0.1) {
+                device.run_until(Nanos(device.now().0 + rng.random_range(0..2_000_000)));
+            }
+            for block in 0..16 {
+                let wanted = kept.get(&block).map(|number| {
+                    let bytes = number.to_le_bytes();
+                    bytes[..bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)].to_vec()
+                });
+                let found = device.record(block * 8).map(<[u8]>::to_vec);
+                assert_eq!(found, wanted, "{layer}, request {number}, block {block}");
+            }
+        }
+        assert!(!kept.is_empty() && device.record_bytes() > 0);
+    }
+}
