@@ -146,7 +146,7 @@ impl Finding {
 }
 
 /// What a drive may do because operations fail on it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowed {
     /// A read may fail.
     pub(crate) failed_reads: bool,
@@ -159,6 +159,16 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
+    /// What either of two drives may do.
+    pub(crate) const fn or(self, other: Allowed) -> Allowed {
+        Allowed {
+            failed_reads: self.failed_reads | other.failed_reads,
+            failed_programs: self.failed_programs | other.failed_programs,
+            read_only: self.read_only | other.read_only,
+            by_steps: self.by_steps | other.by_steps,
+        }
+    }
+
     /// Prepares a fresh drive for the failures of steps.
     pub(crate) fn prepare(&self, drive: &mut Drive) {
         if self.by_steps {

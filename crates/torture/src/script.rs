@@ -45,6 +45,11 @@ impl<'a> Keys<'a> {
         self.file
     }
 
+    /// Whether a key is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// Says that a key has something else than was expected.
     pub(crate) fn wrong(&self, key: &str, found: impl fmt::Display, expected: &str) -> ScriptError {
         ScriptError(format!("{}: torture.{key}: found {found}, expected {expected}", self.file))

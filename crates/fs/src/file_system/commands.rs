@@ -86,7 +86,8 @@ impl FileSystem {
     }
 
     pub(super) fn ended(&mut self, done: &Done<Purpose>) {
-        let is_well = done.status == Status::Success;
+        // A layer that keeps data in the host's memory may do a flush after it, and what was flushed to it before is lost all the same.
+        let is_well = done.status == Status::Success && !self.core.is_shut;
         if !is_well && !matches!(done.purpose, Purpose::Load(_)) {
             let (sector, status) = (done.request.sector, done.status);
             self.core.set_read_only(format!("{:?} of sector {sector} ended with {status:?}", done.request.op));

@@ -244,14 +244,14 @@ impl FileSystem {
     }
 
     /// The power of a part of the device goes and comes back now, while the host goes on. What was being written ends the changes. Where the
-    /// device had a write cache and no layer that restores it, it has forgotten what completed: every call fails from then on.
+    /// device has forgotten what completed, every call fails from then on.
     pub fn cut(&mut self, part: usize, again: &mut Again<'_>) -> Loss {
-        let identity = self.below.device().identify();
-        if identity.has_write_cache && !identity.has_host_cache {
+        let has_cache = self.below.device().identify().has_write_cache;
+        let loss = self.below.cut(part, again);
+        if has_cache && loss == Loss::Unflushed {
             self.core.is_shut = true;
             self.core.set_read_only("the device lost its power, and with it what it had not flushed".to_string());
         }
-        let loss = self.below.cut(part, again);
         self.core.now = self.below.now();
         self.proceed();
         loss

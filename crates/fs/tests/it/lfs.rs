@@ -8,7 +8,7 @@ use ssdlab_fs::check::check;
 use ssdlab_fs::config::Fsync;
 use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, FileId, FileSystem, MakeError, MakeOptions, Options, ROOT};
-use ssdlab_host::Device;
+use ssdlab_host::{BlockDevice as _, Device, Host};
 use ssdlab_torture::files::{small_block_drive, small_drive};
 
 use crate::drive::{cache, call, create, names, read, remount, write};
@@ -203,4 +203,46 @@ fn what_is_no_place_for_it_is_refused() {
     let alfs = FileSystemKind::of_name("alfs").expect("it is one");
     let error = alfs.read("threaded_logging = true\n", "keys").expect_err("a key of lfs").to_string();
     assert!(error.contains("threaded_logging"), "{error}");
+}
+
+/// A page cache above a drive goes on when the drive alone loses its power: it does the flush of a check-point after it, and what it had
+/// written back before is lost. The check-point must not become durable.
+#[test]
+fn a_check_point_ends_when_the_device_has_forgotten_what_it_names() {
+    let host =
+        Host::parse("[[layer]]\nkind = \"page-cache\"\nram = \"1m\"\nwrite_size = \"4k\"\nwrites = 1\n", "host.toml");
+    let host = host.expect("a host");
+    let mut ended = 0;
+    for events in 0..60 {
+        let stack = host.above(vec![small_block_drive(6000, Contents::Bytes)]).expect("a stack");
+        let mut fs = FileSystem::make(stack, &make_options(), &still()).expect("a file system");
+        let kept = create(&mut fs, ROOT, "kept").expect("a file");
+        write(&mut fs, kept, 0, &[1; 4096]).expect("room");
+        call(&mut fs, Call::Sync).expect("a sync");
+        for number in 0..8 {
+            let file = create(&mut fs, ROOT, &format!("new {number}")).expect("a file");
+            write(&mut fs, file, 0, &[2; 8192]).expect("room");
+        }
+        fs.submit(Call::Sync, 1);
+        for _ in 0..events {
+            let at = fs.next_event().expect("the sync has not ended or timers wait");
+            fs.run_until(at);
+            if !fs.answers().is_empty() {
+                ended += 1;
+                break;
+            }
+        }
+        fs.cut(0, &mut |_| None);
+        fs.settle();
+        let mut members = fs.into_device().into_members();
+        members.iter_mut().for_each(|member| {
+            while member.run_to_completion(Nanos::MAX) {
+                member.completions().clear();
+            }
+        });
+        let device = sound(host.build(members).expect("a stack"));
+        let mut fs = FileSystem::mount(device, &still()).expect("a mount");
+        assert_eq!(read(&mut fs, kept, 0, 4096), Ok(vec![1; 4096]), "{events} events");
+    }
+    assert!((1..30).contains(&ended), "{ended} of 60 were cut behind the sync");
 }

@@ -17,6 +17,7 @@ use crate::case::{Case, Refused};
 use crate::configs::{self, one_of};
 use crate::cut::{Cut, Moment, Whose, draw_again};
 use crate::script::{ScriptError, describable};
+use crate::stacks::below_files;
 use crate::step::{Place, Step};
 
 /// What cases are drawn from.
@@ -62,13 +63,23 @@ impl Draw for FileScope {
     fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case<Files>, NotDrawn> {
         let fsync = one_of(&mut rng(seed, "fsync"), &["\"roll-forward\"", "\"check-point\""]);
         let segment = one_of(&mut rng(seed, "segment"), &[32 << 10, 32 << 10, 64 << 10, 256 << 10]);
+        let mut stacks = rng(seed, "file system stacks");
         let (mut rng, mut faults) = (rng(seed, "file system"), rng(seed, "file system faults"));
         let is_faulty = self.faults && faults.random_bool(0.3);
         try_drives(seed, TRIES, over, || {
             let drawn = keys(&mut rng, (fsync, segment), self.kind, &self.keys);
             let text = format!("{}{drawn}", self.keys);
             let subject = Files::new(self.kind.name, &text, "drawn").map_err(|cause| Some(cause.to_string()))?;
-            let (drive, host) = draw_drive(seed, &mut rng, &subject)?;
+            // Every fourth.
+            let (stack, set) = match seed % 4 {
+                3 => {
+                    let (stack, set) = below_files(&mut stacks, self.kind.command_set);
+                    (Some(stack), set)
+                }
+                _ => (None, self.kind.command_set),
+            };
+            let subject = subject.above(stack);
+            let (drive, host) = draw_drive(seed, &mut rng, &subject, set)?;
             let mut case = Case { seed, drive, subject, steps: Vec::new() };
             if is_faulty {
                 with_faults(&mut case.drive, &mut faults);
@@ -111,22 +122,39 @@ fn keys(rng: &mut Rng, (fsync, segment): (&str, u32), kind: &FileSystemKind, giv
         .collect()
 }
 
-/// A small drive on which there is such a file system, and the file system.
-fn draw_drive(seed: u64, rng: &mut Rng, subject: &Files) -> Result<(DriveConfig, FileHost), Option<String>> {
+/// A small drive on which there is such a file system, and the file system; the drive is of the design that takes `set`.
+fn draw_drive(
+    seed: u64,
+    rng: &mut Rng,
+    subject: &Files,
+    set: Option<&'static CommandSet>,
+) -> Result<(DriveConfig, FileHost), Option<String>> {
     match subject.kind.command_set {
         Some(set) => draw_segments(seed, rng, subject, set),
-        None => draw_blocks(seed, rng, subject),
+        None => draw_blocks(seed, rng, subject, set),
     }
 }
 
-/// A drive of any design that takes block I/O.
-fn draw_blocks(seed: u64, rng: &mut Rng, subject: &Files) -> Result<(DriveConfig, FileHost), Option<String>> {
+/// A drive of any design that takes block I/O, or of the one that layers above it need.
+fn draw_blocks(
+    seed: u64,
+    rng: &mut Rng,
+    subject: &Files,
+    set: Option<&'static CommandSet>,
+) -> Result<(DriveConfig, FileHost), Option<String>> {
     let mut config = configs::draw(rng);
+    if let Some(set) = set {
+        draw_design(&mut config, design_with(set).ok_or(None)?, rng);
+        if config.zones().is_some() {
+            config.ftl.own = ssdlab_device::draw_zone_limits(config.ftl.own, rng);
+        }
+    }
     config.timed = rng.random_bool(0.95);
     config.flash.geometry.pages_per_block = one_of(rng, &[2, 4, 8, 16, 32]);
     let (spare, extra) = (one_of(rng, &[5, 10, 30, 80]), one_of(rng, &[0, 1, 3, 10, 25]));
+    let whole = u64::from(config.segment_units().unwrap_or(1)) * u64::from(config.ftl.mapping_unit);
     large_enough(seed, config, subject, extra, |config, segments| {
-        config.user_bytes = (segments * subject.make.segment).next_multiple_of(u64::from(config.ftl.mapping_unit));
+        config.user_bytes = (segments * subject.make.segment).next_multiple_of(whole);
         let geometry = &config.flash.geometry;
         let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
         let kept = config.gc.free_blocks + 4 + config.ftl.streams;
@@ -171,7 +199,7 @@ fn large_enough(
     extra: u64,
     resize: impl Fn(&mut DriveConfig, u64) -> (u64, u32),
 ) -> Result<(DriveConfig, FileHost), Option<String>> {
-    let mut segments = 24;
+    let (mut segments, mut found_before) = (24, None);
     loop {
         let (blocks, kept) = resize(&mut config, segments);
         let geometry = &mut config.flash.geometry;
@@ -184,8 +212,12 @@ fn large_enough(
         let case = Case { seed, drive: config.clone(), subject: subject.clone(), steps: Vec::new() };
         match FileHost::new(&case) {
             Ok(host) => return Ok((config, host)),
-            Err(Refused::FileSystem(MakeError::TooSmall { least, found, .. })) if least > found => {
-                segments = least + extra;
+            // Layers take some of the drive, or do not give more for a larger one.
+            Err(Refused::FileSystem(MakeError::TooSmall { least, found, .. }))
+                if least > found && found_before != Some(found) =>
+            {
+                segments = if subject.is_alone() { least } else { segments + least - found } + extra;
+                found_before = Some(found);
             }
             Err(why) => return Err(Some(why.to_string())),
         }
@@ -555,5 +587,26 @@ impl Mix {
             _ => Kind::Simple(Simple::Fsync, self.directory(rng)),
         };
         FileCall { kind, depth: self.depth(rng) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdlab_host::LAYERS;
+
+    use super::*;
+
+    /// A layer that is never drawn is never tortured.
+    #[test]
+    fn every_layer_is_drawn_below_a_file_system_of_block_io() {
+        let scope = FileScope::new("lfs", "", 1).expect("a kind");
+        let text: String = (0..200)
+            .filter_map(|number| scope.draw_until(4 * number + 3, &|| false).ok()?.subject.stack)
+            .map(|stack| stack.text)
+            .collect();
+        let names = LAYERS.iter().map(|kind| format!("kind = \"{}\"", kind.name));
+        let drawn = |name: &String| text.contains(name.as_str());
+        let missing: Vec<String> = names.chain(["disk = ".to_string()]).filter(|name| !drawn(name)).collect();
+        assert_eq!(missing, [""; 0]);
     }
 }

@@ -5,29 +5,25 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use ssdlab_base::Nanos;
-use ssdlab_device::{Drive, Options as DriveOptions, Status};
-use ssdlab_flash::{Contents, FaultKind};
+use ssdlab_device::{Drive, Status};
+use ssdlab_flash::FaultKind;
 use ssdlab_fs::call::{Sync, WriteMode};
 use ssdlab_fs::check::check;
 use ssdlab_fs::{Answer, Call, Content, Errno, FileId, FileSystem, Job, MountError, ROOT, Reply};
-use ssdlab_host::{Device, Member, Through};
+use ssdlab_host::Device;
 
+use super::below::Below;
 use super::call::{FileCall, Kind, Path, Simple, pattern};
-use super::limit::Limit;
 use super::model::{Model, describe};
 use super::oracle::Oracle;
 use super::{Files, tree};
 use crate::case::{Allowed, Case, Refused, System};
 use crate::cut::{Cut, Moment, Whose};
-use crate::driver;
 use crate::step::{Place, Step};
 use crate::totals::Totals;
 
 /// Attempts to mount where reads may fail.
 const MOUNTS: u32 = 5;
-
-/// Events in which some call ends.
-const MOST_EVENTS: u32 = 20_000;
 
 /// A cut that waits for its moment.
 struct Trap {
@@ -49,7 +45,7 @@ pub struct FileHost {
     subject: Files,
     /// Always there, but for the instant of a cut.
     fs: Option<FileSystem>,
-    limit: Limit,
+    below: Below,
     model: Model,
     /// Where the host crashes or the power goes.
     oracle: Option<Oracle>,
@@ -67,7 +63,6 @@ pub struct FileHost {
     /// fsyncs, syncs and durable writes that have been answered.
     durable: u64,
     allowed: Allowed,
-    hangs_after: Nanos,
     /// The drive lost its power under this mount.
     drive_was_cut: bool,
     /// Nothing was compared since the last cut.
@@ -85,12 +80,7 @@ impl FileHost {
     /// # Errors
     /// The drive is refused, or is none for the file system.
     pub(super) fn new(case: &Case<Files>) -> Result<FileHost, Refused> {
-        let options = DriveOptions { seed: case.seed, contents: Contents::Bytes };
-        let allowed = case.allows(&case.drive);
-        let mut drive = Drive::new(&case.drive, options)?;
-        allowed.prepare(&mut drive);
-        let limit = Limit::new();
-        let device = Box::new(Through::new(Member::alone(drive, options), limit.clone()));
+        let (below, device) = Below::new(case)?;
         let subject = case.subject.clone();
         let fs = FileSystem::make(device, &subject.make, &subject.options)?;
         let is_cut = case.steps.iter().any(|step| matches!(step, Step::Cut(_)));
@@ -98,7 +88,8 @@ impl FileHost {
         Ok(FileHost {
             subject,
             fs: Some(fs),
-            limit,
+            allowed: below.allowed,
+            below,
             oracle: is_cut.then(|| Oracle::new(&model, case.subject.rolls())),
             is_cut,
             model,
@@ -110,8 +101,6 @@ impl FileHost {
             positions: BTreeMap::new(),
             trap: None,
             durable: 0,
-            allowed,
-            hangs_after: driver::hangs_after(&case.drive),
             drive_was_cut: false,
             is_due: false,
             is_lost: false,
@@ -302,7 +291,7 @@ impl FileHost {
 
     /// Runs until fewer calls are in flight, over cuts whose moment comes.
     fn wait_for_fewer_than(&mut self, count: usize, totals: &mut Totals) -> ControlFlow<()> {
-        let until = Nanos(self.fs().now().0.saturating_add(self.hangs_after.0));
+        let until = Nanos(self.fs().now().0.saturating_add(self.below.hangs_after.0));
         let (mut events, before) = (0, self.next_order);
         while self.in_flight.len() >= count.max(1) {
             if self.is_cut_due() {
@@ -312,7 +301,7 @@ impl FileHost {
             let goes_on = if self.trap.is_some() { self.step() } else { self.fs().run_to_completion(until) };
             self.collect();
             events = if self.next_order == before { events + 1 } else { 0 };
-            let is_late = self.fs().now() > until || events > MOST_EVENTS;
+            let is_late = self.fs().now() > until || events > self.below.most_events;
             assert!(goes_on && !is_late, "calls never end: {}", self.first_in_flight());
         }
         ControlFlow::Continue(())
@@ -405,30 +394,36 @@ impl FileHost {
         self.collect();
         self.count_cut(cut.whose, totals);
         let start = Instant::now();
-        if let Whose::Drive(_) = cut.whose {
+        if let Whose::Drive(drive) = cut.whose {
             self.drive_was_cut = true;
-            self.fs().cut(0, &mut cut.again());
+            let part = drive % self.fs().device().members();
+            self.fs().cut(part, &mut cut.again());
             self.collect();
             totals.recovering += start.elapsed();
             return ControlFlow::Continue(());
         }
         self.host_ends();
-        let mut device = self.fs.take().expect("it is mounted").into_device();
-        let mut again = cut.again();
-        if cut.whose == Whose::All {
-            device.cut(0, &mut again);
-        }
-        for events in cut.mount.into_iter().flatten() {
-            device = self.cut_in_mount(device, events, cut.whose, totals);
-            if cut.whose == Whose::All {
-                device.cut(0, &mut again);
-            }
-        }
+        let device = self.fs.take().expect("it is mounted").into_device();
+        let Some(device) = self.come_back(device, cut, totals) else {
+            self.is_lost = true;
+            return ControlFlow::Break(());
+        };
         let device = self.check(device);
         let result = self.mount(device);
         totals.recovering += start.elapsed();
         self.is_due = true;
         result
+    }
+
+    /// The device when its power is back, over mounts that end in the middle; `None` where it does not come back.
+    fn come_back(&mut self, device: Box<dyn Device>, cut: &Cut, totals: &mut Totals) -> Option<Box<dyn Device>> {
+        let mut again = cut.again();
+        let mut device = self.below.come_back(device, cut, &mut again)?;
+        for events in cut.mount.into_iter().flatten() {
+            device = self.cut_in_mount(device, events, cut.whose, totals);
+            device = self.below.come_back(device, cut, &mut again)?;
+        }
+        Some(device)
     }
 
     /// The host's memory is gone. What took effect without an answer may be there.
@@ -455,9 +450,9 @@ impl FileHost {
         whose: Whose,
         totals: &mut Totals,
     ) -> Box<dyn Device> {
-        self.limit.set(events);
+        self.below.limit.set(events);
         let mounted = FileSystem::mount_or_return(device, &self.subject.options);
-        let left = self.limit.lift();
+        let left = self.below.limit.lift();
         match mounted {
             Ok(mut fs) => {
                 self.note_lost(&fs);
@@ -591,7 +586,7 @@ impl FileHost {
             return ControlFlow::Continue(());
         }
         let oracle = Oracle::new(&self.durable_model(), self.subject.rolls());
-        let until = Nanos(self.fs().now().0.saturating_add(self.hangs_after.0));
+        let until = Nanos(self.fs().now().0.saturating_add(self.below.hangs_after.0));
         match self.fs.take().expect("it is mounted").unmount_by(until) {
             Ok(device) => {
                 self.host_ends_well();

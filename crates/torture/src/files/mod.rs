@@ -8,11 +8,13 @@
 //! draw        a drive, keys and what happens, from a seed
 //! exhaustive  every cut of every short sequence of calls
 //! tree        the tree that is there, as calls show it
+//! below       what it stands on, over crashes and cuts
 //! limit       a device that stands still in the middle of a mount
 //! small       a small drive, for tests of other crates, too
 //! fuzzing     damaged blocks and images
 //! ```
 
+mod below;
 mod call;
 mod draw;
 mod exhaustive;
@@ -39,9 +41,10 @@ pub use small::{small_block_drive, small_drive};
 use crate::case::{Case, Refused, Subject};
 use crate::cut::Whose;
 use crate::script::{Keys, ScriptError};
+use crate::stacks::Stack;
 use crate::step::{Place, Step};
 
-/// A file system on a drive.
+/// A file system on a drive, or on layers above drives.
 #[derive(Clone, Debug)]
 pub struct Files {
     kind: &'static FileSystemKind,
@@ -49,11 +52,13 @@ pub struct Files {
     keys: String,
     make: MakeOptions,
     options: Options,
+    /// What it stands on; `None` for a drive alone.
+    stack: Option<Stack>,
 }
 
 impl PartialEq for Files {
     fn eq(&self, other: &Files) -> bool {
-        (self.kind.name, &self.keys) == (other.kind.name, &other.keys)
+        (self.kind.name, &self.keys, &self.stack) == (other.kind.name, &other.keys, &other.stack)
     }
 }
 
@@ -65,7 +70,17 @@ impl Files {
     pub fn new(kind: &str, keys: &str, file: &str) -> Result<Files, ScriptError> {
         let kind = FileSystemKind::of_name(kind).map_err(|cause| ScriptError(format!("{file}: {cause}")))?;
         let (make, options) = kind.read(keys, file).map_err(|cause| ScriptError(cause.to_string()))?;
-        Ok(Files { kind, keys: keys.to_string(), make, options })
+        Ok(Files { kind, keys: keys.to_string(), make, options, stack: None })
+    }
+
+    /// The file system on layers.
+    pub(crate) fn above(self, stack: Option<Stack>) -> Files {
+        Files { stack, ..self }
+    }
+
+    /// Whether it stands on a drive alone.
+    const fn is_alone(&self) -> bool {
+        self.stack.is_none()
     }
 
     /// Whether an fsync of a file makes the file alone durable.
@@ -94,28 +109,38 @@ impl Subject for Files {
     }
 
     fn keys(&self, _: &DriveConfig) -> Vec<(&'static str, Value)> {
-        vec![("file_system", Value::from(self.kind.name)), ("keys", Value::from(self.keys.as_str()))]
+        let mut keys = vec![("file_system", Value::from(self.kind.name)), ("keys", Value::from(self.keys.as_str()))];
+        keys.extend(self.stack.as_ref().map(|stack| ("host", Value::from(stack.text.as_str()))));
+        keys
     }
 
     fn read(keys: &mut Keys<'_>) -> Result<Files, ScriptError> {
         let known = KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(" or ");
         let kind = keys.text("file_system", &known)?;
         let text = keys.text("keys", "keys of the file system as text")?;
-        Files::new(&kind, &text, &format!("{}: torture.keys", keys.file()))
+        let files = Files::new(&kind, &text, &format!("{}: torture.keys", keys.file()))?;
+        let stack = if keys.has("host") { Some(Stack::read(keys)?) } else { None };
+        Ok(files.above(stack))
+    }
+
+    fn drives(&self, drive: &DriveConfig) -> Vec<DriveConfig> {
+        self.stack.as_ref().map_or_else(|| vec![drive.clone()], |stack| stack.drives(drive))
     }
 
     fn describe(&self) -> Vec<String> {
-        std::iter::once(self.kind.name.to_string()).chain(self.keys.lines().map(str::to_string)).collect()
+        let layers = self.stack.iter().flat_map(|stack| stack.text.lines());
+        std::iter::once(self.kind.name).chain(self.keys.lines()).chain(layers).map(str::to_string).collect()
     }
 
-    /// Each key left out.
+    /// The layers and each key left out.
     fn plainer(&self) -> Vec<Files> {
         let lines: Vec<&str> = self.keys.lines().collect();
         let without = |left: usize| {
             let kept = lines.iter().enumerate().filter(|(index, _)| *index != left);
             let keys: String = kept.map(|(_, line)| format!("{line}\n")).collect();
-            Files::new(self.kind.name, &keys, "plainer").ok()
+            Some(Files::new(self.kind.name, &keys, "plainer").ok()?.above(self.stack.clone()))
         };
-        (0..lines.len()).filter_map(without).collect()
+        let alone = self.stack.is_some().then(|| self.clone().above(None));
+        alone.into_iter().chain((0..lines.len()).filter_map(without)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The small disk of drawn stacks: a few tracks, so that all of it is compared after every cut.
+//! The small disks of drawn stacks: a few tracks, so that all of it is compared after every cut.
 
 use ssdlab_base::{Rng, SECTOR_BYTES};
 use ssdlab_device::Description;
@@ -9,9 +9,17 @@ use crate::configs::one_of;
 /// What drawn stacks and saved cases call it.
 const NAME: &str = "small-disk";
 
+/// A disk with room for a small file system.
+const LARGE: &str = "larger-disk";
+
 /// Three zones on two heads: 1,000 sectors.
 const TEXT: &str = "[disk]\nheads = 2\nhead_switch = \"0.5ms\"\n\
     zones = [{ cylinders = 5, sectors = 50 }, { cylinders = 5, sectors = 30 }, { cylinders = 5, sectors = 20 }]\n\
+    [disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n";
+
+/// Three zones on two heads: 12,000 sectors.
+const LARGE_TEXT: &str = "[disk]\nheads = 2\nhead_switch = \"0.5ms\"\n\
+    zones = [{ cylinders = 60, sectors = 50 }, { cylinders = 60, sectors = 30 }, { cylinders = 60, sectors = 20 }]\n\
     [disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n";
 
 /// Names that a case's file may use, and the small disk.
@@ -25,7 +33,11 @@ impl Names for WithSmall<'_> {
     }
 
     fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
-        if name == NAME { Ok((TEXT.to_string(), NAME.to_string())) } else { self.others.disk(name) }
+        match name {
+            NAME => Ok((TEXT.to_string(), NAME.to_string())),
+            LARGE => Ok((LARGE_TEXT.to_string(), LARGE.to_string())),
+            _ => self.others.disk(name),
+        }
     }
 }
 
@@ -38,7 +50,16 @@ pub fn small_disk() -> impl Names {
 
 /// The keys of the small disk below a layer, with caches that are full soon, or none.
 pub(super) fn draw(rng: &mut Rng) -> String {
-    let size = SECTOR_BYTES * one_of(rng, &[100, 400, 1000]);
+    draw_of(rng, NAME, &[100, 400, 1000])
+}
+
+/// The keys of a disk below a layer that has room for a small file system.
+pub(super) fn draw_large(rng: &mut Rng) -> String {
+    draw_of(rng, LARGE, &[3000, 6000, 12_000])
+}
+
+fn draw_of(rng: &mut Rng, name: &str, sizes: &[u64]) -> String {
+    let size = SECTOR_BYTES * one_of(rng, sizes);
     let sets = [
         format!("disk.write_cache.enabled={}", one_of(rng, &["true", "true", "true", "false"])),
         format!("disk.write_cache.bytes={}", one_of(rng, &[4096, 16 << 10, 1 << 20])),
@@ -49,5 +70,5 @@ pub(super) fn draw(rng: &mut Rng) -> String {
         format!("disk.read_cache.segments={}", one_of(rng, &[1, 16])),
     ];
     let sets = sets.map(|set| format!("\"{set}\"")).join(", ");
-    format!("disk = \"{NAME}\"\nsize = {size}\nset = [{sets}]\n")
+    format!("disk = \"{name}\"\nsize = {size}\nset = [{sets}]\n")
 }

@@ -1,7 +1,7 @@
 //! A stack and what happens to it, from a seed.
 
 use rand::RngExt;
-use ssdlab_base::{Op, Request, Rng, SECTOR_BYTES, rng};
+use ssdlab_base::{CommandSet, Op, Request, Rng, SECTOR_BYTES, rng};
 use ssdlab_device::{Drive, DriveConfig, Options, design_with, draw_design};
 use ssdlab_flash::{Contents, FaultKind};
 
@@ -46,12 +46,12 @@ impl Draw for StackScope {
                 Some(stack) => Some(stack.clone()),
                 // Every tenth: not the same ones in both campaigns.
                 None if seed % 10 == if self.drivers { 7 } else { 0 } => Some(Stack::new(nested(&mut rng))),
-                None if self.drivers && seed % 10 == 4 => Some(Stack::new(cache(&mut rng))),
+                None if self.drivers && seed % 10 == 4 => Some(Stack::new(cache(&mut rng, disk::draw))),
                 // Every third.
                 None if self.drivers && seed.is_multiple_of(3) => Some(Stack::new(append(&mut rng, seed))),
                 None if self.drivers => Some(Stack::new(shrd(&mut rng, seed))),
                 // Every tenth.
-                None if seed % 10 == 5 => Some(Stack::new(flashcache(&mut rng))),
+                None if seed % 10 == 5 => Some(Stack::new(flashcache(&mut rng, disk::draw))),
                 None => None,
             };
             let sets = drawn.as_ref().map_or(&[][..], |stack| stack.host.commands());
@@ -101,6 +101,32 @@ fn disk_or_drive(rng: &mut Rng) -> String {
     if rng.random_bool(0.7) { disk::draw(rng) } else { String::new() }
 }
 
+/// A disk on which there can be a file system in some places, else the drive of the case.
+fn large_disk_or_drive(rng: &mut Rng) -> String {
+    if rng.random_bool(0.3) { disk::draw_large(rng) } else { String::new() }
+}
+
+/// Layers below a file system, and the command set that the drive is to have; `set` is the one that the file system needs.
+pub(crate) fn below_files(rng: &mut Rng, set: Option<&'static CommandSet>) -> (Stack, Option<&'static CommandSet>) {
+    if set.is_some() {
+        // The layer that hands on what a drive of segments takes.
+        return (Stack::new(format!("[[layer]]\n{}", scheduler(rng))), set);
+    }
+    let seed = rng.random();
+    let text = match rng.random_range(0..8) {
+        0 => flashcache(rng, disk::draw_large),
+        1 => cache(rng, disk::draw_large),
+        2 => append(rng, seed),
+        3 => shrd(rng, seed),
+        4 => format!("[[layer]]\n{}", layer(rng, "layer", 0, Kinds::Arrays, Some(large_disk_or_drive))),
+        _ => format!("[[layer]]\n{}", layer(rng, "layer", 0, Kinds::All, None)),
+    };
+    let stack = Stack::new(text);
+    let sets = stack.host.commands();
+    let set = (!sets.is_empty()).then(|| one_of(rng, sets));
+    (stack, set)
+}
+
 /// Layers above drivers, each with a drive of its own; some of the drives that a driver may be above have none.
 fn nested(rng: &mut Rng) -> String {
     let shrd: Driver = |rng| if rng.random_bool(0.85) { shrd_keys(rng) } else { String::new() };
@@ -113,7 +139,7 @@ fn nested(rng: &mut Rng) -> String {
 }
 
 /// A cache manager: the drive of its set is the cache, and another one, alone or below layers, the disk.
-fn cache(rng: &mut Rng) -> String {
+fn cache(rng: &mut Rng, disk: Driver) -> String {
     let above = one_of(rng, &[ABOVE[0], ABOVE[0], ABOVE[2], PATH_ABOVE[2]]);
     let (mode, drop_clean) =
         (one_of(rng, &["write-back", "write-back", "write-through"]), one_of(rng, &["regions", "regions", "all"]));
@@ -135,15 +161,15 @@ fn cache(rng: &mut Rng) -> String {
         &["", "", "", "kind = \"ata\"\ntags = 4\n", "kind = \"scheduler\"\npolicy = \"noop\"\ndepth = 3\n"],
     ));
     text.push_str("[[layer.below]]\n");
-    text.push_str(&disk_of_a_cache(rng));
+    text.push_str(&disk_of_a_cache(rng, disk));
     text
 }
 
 /// What a cache caches: the drive of the case, a disk, or layers.
-fn disk_of_a_cache(rng: &mut Rng) -> String {
+fn disk_of_a_cache(rng: &mut Rng, disk: Driver) -> String {
     match rng.random_range(0..10) {
         0..=1 => layer(rng, "layer.below", 1, Kinds::All, None),
-        2..=5 => disk::draw(rng),
+        2..=5 => disk(rng),
         _ => String::new(),
     }
 }
@@ -304,7 +330,7 @@ fn ata(rng: &mut Rng) -> String {
 
 /// A cache of a disk, which is a drive or layers above drives, with few sets of few blocks; in some cases above a scheduler or below
 /// one.
-fn flashcache(rng: &mut Rng) -> String {
+fn flashcache(rng: &mut Rng, disk: Driver) -> String {
     let above = one_of(rng, &ABOVE);
     let (set, sets) = (one_of(rng, &[1_u64, 2, 4, 8]), rng.random_range(1..=4));
     let mode = one_of(rng, &["write-back", "write-back", "write-back", "write-through", "write-around"]);
@@ -328,7 +354,7 @@ fn flashcache(rng: &mut Rng) -> String {
         "[[layer.below]]\n"
     });
     text.push_str("[[layer.below]]\n");
-    text.push_str(&disk_of_a_cache(rng));
+    text.push_str(&disk_of_a_cache(rng, disk));
     text
 }
 

@@ -22,8 +22,10 @@ use toml::Value;
 
 pub use disk::small_disk;
 pub use draw::StackScope;
+pub(crate) use draw::below_files;
 pub use exhaustive::walk;
 pub use system::StackUnderTest;
+pub(crate) use system::{Fresh, build_again, fresh};
 
 use crate::case::{Case, Refused, Subject};
 use crate::cut::{Moment, Whose};

@@ -7,10 +7,10 @@ use ssdlab_base::command_sets::cache::{CACHE, MISS_STAMP};
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Data, Drive, Options, Status};
 use ssdlab_flash::Contents;
-use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, seed_of};
+use ssdlab_host::{Administration as _, BlockDevice as _, Device, Host, Loss, Member, StackError, seed_of};
 
 use super::Stack;
-use crate::case::{Case, Refused, System};
+use crate::case::{Allowed, Case, Refused, Subject, System};
 use crate::cut::{Cut, Whose};
 use crate::driver;
 use crate::durability_oracle::Durable;
@@ -121,30 +121,12 @@ impl StackUnderTest {
     pub(super) fn new(case: &Case<Stack>) -> Result<StackUnderTest, Refused> {
         let host = &case.subject.host;
         host.sectors(&case.drive)?;
-        let mut members = Vec::new();
-        let mut hangs_after = Nanos(0);
-        let (mut faulty, mut may_end_read_only) = (false, false);
-        for (index, (name, config)) in host.members(&case.drive).into_iter().enumerate() {
-            let options = Options { seed: seed_of(case.seed, index), contents: Contents::Stamps };
-            let mut member = Member::fresh(&name, &config, options)?;
-            let longest = match config.drive() {
-                Some(config) => {
-                    let allowed = case.allows(config);
-                    faulty |= allowed.failed_reads;
-                    may_end_read_only |= allowed.read_only;
-                    allowed.prepare(member.drives_mut()[0].device);
-                    Nanos(driver::hangs_after(config).0.saturating_mul(SENT_AGAIN))
-                }
-                None => LONGEST_OF_A_DISK,
-            };
-            hangs_after = hangs_after.max(longest);
-            members.push(member);
-        }
+        let Fresh { members, allowed, hangs_after } = fresh(case, host, Contents::Stamps)?;
         let device = host.build(members)?;
         let writes_through = !device.identify().has_write_cache;
         let stride = device.order_stride();
         let mut oracle = Durable::new(device.sectors(), writes_through).in_steps_of(stride);
-        (oracle.faulty, oracle.may_end_read_only) = (faulty, may_end_read_only);
+        (oracle.faulty, oracle.may_end_read_only) = (allowed.failed_reads, allowed.read_only);
         oracle.trims_nothing = !device.trims();
         let writes_pattern = host.commands().iter().any(|set| set.name == CACHE.name);
         let (host, device) = (host.clone(), Some(device));
@@ -247,32 +229,15 @@ impl StackUnderTest {
             }
             Whose::Only => unreachable!("a stack may have several drives"),
             Whose::Host | Whose::All => {
-                let now = self.device().now();
                 let has_host_cache = self.device().identify().has_host_cache;
-                let mut members = self.device.take().expect("the power is on").into_members();
-                if cut.whose == Whose::All {
+                if cut.whose == Whose::All || has_host_cache {
                     self.oracle.power_lost();
-                    for member in &mut members {
-                        finish_until(member, now);
-                        // Each recovery is cut as often as asked.
-                        member.cycle(&mut cut.again());
-                        forget_answers(member);
-                    }
                 } else {
-                    if has_host_cache {
-                        self.oracle.power_lost();
-                    } else {
-                        self.oracle.host_lost();
-                    }
-                    let mut end = now;
-                    for member in &mut members {
-                        finish(member);
-                        end = end.max(member.now());
-                    }
-                    members.iter_mut().for_each(|member| finish_until(member, end));
+                    self.oracle.host_lost();
                 }
+                let device = self.device.take().expect("the power is on");
                 self.oracle.may_abort = false;
-                self.device = match self.host.build(members) {
+                self.device = match build_again(&self.host, device, cut) {
                     Ok(device) => Some(device),
                     Err(why) => {
                         assert!(self.oracle.faulty, "a stack comes back: {why}");
@@ -304,6 +269,64 @@ impl StackUnderTest {
         }
         totals.sectors_compared += sectors;
     }
+}
+
+/// The drives and disks of a stack before anything was written.
+pub(crate) struct Fresh {
+    pub(crate) members: Vec<Member>,
+    /// What some drive may do.
+    pub(crate) allowed: Allowed,
+    /// Virtual time in which some command completes, or the stack hangs.
+    pub(crate) hangs_after: Nanos,
+}
+
+/// The drives and disks below the layers of a case.
+///
+/// # Errors
+/// A drive refuses.
+pub(crate) fn fresh<S: Subject>(case: &Case<S>, host: &Host, contents: Contents) -> Result<Fresh, Refused> {
+    let mut fresh = Fresh { members: Vec::new(), allowed: Allowed::default(), hangs_after: Nanos(0) };
+    for (index, (name, config)) in host.members(&case.drive).into_iter().enumerate() {
+        let options = Options { seed: seed_of(case.seed, index), contents };
+        let mut member = Member::fresh(&name, &config, options)?;
+        let longest = match config.drive() {
+            Some(config) => {
+                let allowed = case.allows(config);
+                fresh.allowed = fresh.allowed.or(allowed);
+                allowed.prepare(member.drives_mut()[0].device);
+                Nanos(driver::hangs_after(config).0.saturating_mul(SENT_AGAIN))
+            }
+            None => LONGEST_OF_A_DISK,
+        };
+        fresh.hangs_after = fresh.hangs_after.max(longest);
+        fresh.members.push(member);
+    }
+    Ok(fresh)
+}
+
+/// The host has crashed, or the power of everything has gone and come back: what the layers above the same drives and disks are then.
+///
+/// # Errors
+/// A layer cannot stand on what is below it.
+pub(crate) fn build_again(host: &Host, device: Box<dyn Device>, cut: &Cut) -> Result<Box<dyn Device>, StackError> {
+    let now = device.now();
+    let mut members = device.into_members();
+    if cut.whose == Whose::All {
+        for member in &mut members {
+            finish_until(member, now);
+            // Each recovery is cut as often as asked.
+            member.cycle(&mut cut.again());
+            forget_answers(member);
+        }
+    } else {
+        let mut end = now;
+        for member in &mut members {
+            finish(member);
+            end = end.max(member.now());
+        }
+        members.iter_mut().for_each(|member| finish_until(member, end));
+    }
+    host.build(members)
 }
 
 /// A drive does what it has taken; no host hears of it.
