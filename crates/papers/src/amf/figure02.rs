@@ -1,7 +1,7 @@
 //! Figure 2: the logical layout of ALFS after four files, and the physical one.
 
-use super::alfs::{Alfs, Content as Of};
 use super::common::{illustrated, of_paper};
+use super::small::{Content as Of, Small};
 use crate::frame::{Content, Drawn, Figure, Made, PaperContext};
 
 /// The files of the figure, in the order in which they are appended.
@@ -28,7 +28,7 @@ pub(super) static FIGURE: Figure = Figure {
 
 fn draw(context: &PaperContext) -> Made {
     let config = illustrated(context, "Figures 2, 3 and 5", &[])?;
-    let mut alfs = Alfs::new(&config)?;
+    let mut alfs = Small::new(&config)?;
     for file in FILES {
         alfs.create(file)?;
     }

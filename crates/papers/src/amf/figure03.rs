@@ -1,7 +1,7 @@
 //! Figure 3: check-point segments, and the switch from one to the other.
 
-use super::alfs::{Alfs, Content as Of, Look};
 use super::common::{illustrated, of_paper};
+use super::small::{Content as Of, Look, Small};
 use crate::frame::{Content, Drawn, Figure, Made, PaperContext};
 
 /// The segments of check-points (section 3.2).
@@ -25,7 +25,7 @@ pub(super) static FIGURE: Figure = Figure {
 
 /// The file system after so many check-points of ours, and how often it has switched the segments.
 fn after(context: &PaperContext, checkpoints: u64) -> Result<(Look, u64), Box<dyn std::error::Error>> {
-    let mut alfs = Alfs::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?;
+    let mut alfs = Small::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?;
     for number in 0..checkpoints {
         alfs.create(&format!("file {number}"))?;
         alfs.sync()?;
@@ -43,7 +43,7 @@ fn versions(look: &Look, segment: u32) -> Vec<u64> {
 }
 
 fn draw(context: &PaperContext) -> Made {
-    let blocks = Alfs::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?.fs().superblock().segment_blocks;
+    let blocks = Small::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?.fs().superblock().segment_blocks;
     // The numbers of check-points with which the segments are switched for the first and the second time.
     let mut switched = Vec::new();
     for number in 1..=2 * u64::from(blocks) {

@@ -3,8 +3,8 @@
 use ssdlab_fs::format::inode::Inode;
 use ssdlab_fs::format::map;
 
-use super::alfs::{Alfs, Content as Of};
 use super::common::{illustrated, of_paper};
+use super::small::{Content as Of, Small};
 use crate::frame::{Content, Drawn, Figure, Made, PaperContext};
 
 /// The inode of the figure.
@@ -31,7 +31,7 @@ pub(super) static FIGURE: Figure = Figure {
 
 fn draw(context: &PaperContext) -> Made {
     let config = illustrated(context, "Figure 4", &[])?;
-    let mut alfs = Alfs::new(&config)?;
+    let mut alfs = Small::new(&config)?;
     loop {
         let file = alfs.create(&format!("file {}", alfs.files()))?;
         if file.number >= INODE {

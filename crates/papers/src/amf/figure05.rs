@@ -6,17 +6,17 @@ use ssdlab_base::Nanos;
 use ssdlab_fs::call::BLOCK_BYTES;
 use ssdlab_fs::{Call, Content as Data, FileId, Reply};
 
-use super::alfs::{Alfs, CLEANING_PERIOD, Look};
 use super::common::{illustrated, of_paper};
 use super::figure02::FILES;
+use super::small::{CLEANING_PERIOD, Look, Small};
 use crate::frame::{Content, Drawn, Figure, Made, PaperContext};
 
 /// The files that are written next; B is there already.
 const NEXT: [&str; 4] = ["E", "B", "F", "G"];
 
-const COPIES: &str = "page copies";
-const ERASES: &str = "block erasures";
-const OF_FILES: &str = "copies of files";
+pub(super) const COPIES: &str = "page copies";
+pub(super) const ERASES: &str = "block erasures";
+pub(super) const OF_FILES: &str = "copies of files";
 
 /// From which the drive erases what is invalid: as long as its idle time, and the erases.
 const IDLE: Nanos = Nanos::from_ms(500);
@@ -34,9 +34,8 @@ pub(super) static FIGURE: Figure = Figure {
     content: Content::Facts(draw),
 };
 
-/// ALFS after the writes of (a).
-fn written(context: &PaperContext) -> Result<Alfs, Box<dyn std::error::Error>> {
-    let mut alfs = Alfs::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?;
+/// The writes of (a).
+pub(super) fn write(mut alfs: Small) -> Result<Small, Box<dyn std::error::Error>> {
     let mut made: Vec<(&str, FileId)> = Vec::new();
     for file in FILES {
         made.push((file, alfs.create(file)?));
@@ -53,8 +52,13 @@ fn written(context: &PaperContext) -> Result<Alfs, Box<dyn std::error::Error>> {
     Ok(alfs)
 }
 
+/// ALFS after the writes of (a).
+fn written(context: &PaperContext) -> Result<Small, Box<dyn std::error::Error>> {
+    write(Small::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?)
+}
+
 /// Fills the file system with a file, but for one segment.
-fn use_up(alfs: &mut Alfs) -> Result<(), Box<dyn std::error::Error>> {
+pub(super) fn use_up(alfs: &mut Small) -> Result<(), Box<dyn std::error::Error>> {
     let filler = alfs.create("filler")?;
     let of_segment = u64::from(alfs.fs().superblock().data_blocks());
     let Reply::Space(space) = alfs.call(Call::StatFs)? else { return Err("no space is told".into()) };
@@ -68,7 +72,7 @@ fn use_up(alfs: &mut Alfs) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Segments that hold files.
-fn of_files(look: &Look) -> Vec<u32> {
+pub(super) fn of_files(look: &Look) -> Vec<u32> {
     look.segments_of(|content| content.file().is_some_and(|name| name.len() == 1))
 }
 

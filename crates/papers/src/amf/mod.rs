@@ -1,18 +1,19 @@
 //! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, and ALFS. The file
-//! systems of the comparison that update in place are not built yet.
+//! system of the comparison that updates in place is not built yet.
 //!
-//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `alfs.rs` ALFS on one.
+//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `small.rs` a file system on one.
 
-mod alfs;
 mod common;
 mod figure01;
 mod figure02;
 mod figure03;
 mod figure04;
 mod figure05;
+mod figure06;
 mod figure07;
 mod figure08;
 mod section5;
+mod small;
 mod table01;
 mod table02;
 mod table04;
@@ -31,7 +32,7 @@ pub(super) static PAPER: Paper = Paper {
     files: texts!("papers/amf/" "": "append.toml" "fio.fio"),
     drives_are: "FTL",
     published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "table04.csv" "figure01.csv"
-        "figure04.csv" "figure05.csv" "figure07.csv" "figure08.csv" "figure14.csv"),
+        "figure04.csv" "figure05.csv" "figure06.csv" "figure07.csv" "figure08.csv" "figure14.csv"),
     figures: &[
         &section5::FIGURE,
         &table01::FIGURE,
@@ -42,6 +43,7 @@ pub(super) static PAPER: Paper = Paper {
         &figure03::FIGURE,
         &figure04::FIGURE,
         &figure05::FIGURE,
+        &figure06::FIGURE,
         &figure07::FIGURE,
         &figure08::FIGURE,
         &table04::FIGURE14,

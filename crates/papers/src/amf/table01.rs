@@ -4,8 +4,8 @@ use ssdlab_flash::Contents;
 use ssdlab_fs::format::map;
 use ssdlab_fs::{FileSystem, MakeOptions, Options};
 
-use super::alfs::made;
 use super::common::{PAPER, of_paper};
+use super::small::made;
 use crate::frame::{Content, Drawn, Figure, Label, Made, PaperContext};
 
 /// Bytes of a block of ALFS's (section 3.3).

@@ -3,8 +3,8 @@
 use ssdlab_flash::Contents;
 use ssdlab_fs::{MakeOptions, Memory, Options};
 
-use super::alfs::made;
 use super::common::{drive_of, of_paper};
+use super::small::made;
 use super::table01::DRIVES;
 use crate::frame::{Column, Content, Drawn, Figure, Measured, PaperContext, Preparation, Reading, Row, Run, own_runs};
 

@@ -36,7 +36,18 @@ pub(super) struct Sent {
 
 /// All stays of operations on channels and chips.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<Span>>>);
+pub(super) struct Spans(Arc<Mutex<Vec<Span>>>);
+
+impl Spans {
+    /// Those on chips of operations of a kind, in the order in which they began.
+    pub(super) fn on_chips(&self, kind: OpKind) -> Vec<Span> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_one = |span: &&Span| span.kind == kind && !matches!(span.resource, Resource::Channel(_));
+        let mut spans: Vec<Span> = all.iter().filter(is_one).copied().collect();
+        spans.sort_by_key(|span| span.start);
+        spans
+    }
+}
 
 impl Observer for Spans {
     fn span(&mut self, span: Span) {

@@ -1,26 +1,28 @@
-//! ALFS at work on a small drive of AFTL: what each of its blocks is, and where that lies on the chips.
+//! A file system at work on a small drive: what each of its blocks is, and where that lies on the chips.
 //!
 //! The drive keeps bytes. After a power cut every written block is read through the drive, and its bytes are looked for on the
-//! chips. What a block is stands in its header; only TIMB blocks have none, and a check-point lists them.
+//! chips. What a block is stands in its header. TIMB blocks of ALFS have none, and a check-point lists them; summaries of LFS have none,
+//! and lie in an area of their own.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Drive, DriveConfig, Options as DriveOptions, Status};
-use ssdlab_flash::{Contents, Geometry};
+use ssdlab_flash::{Cause, Contents, Geometry, OpKind};
 use ssdlab_fs::config::Fsync;
 use ssdlab_fs::format::checkpoint::Checkpoint;
 use ssdlab_fs::format::identify::Identity;
 use ssdlab_fs::format::superblock::Superblock;
 use ssdlab_fs::format::{BLOCK_SECTORS, Bytes, block_of};
+use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, FileId, FileSystem, MakeOptions, Options, ROOT, Reply};
 use ssdlab_host::standing::Unused;
 use ssdlab_host::{Device, Member};
 
-use super::trial::{Place, pages};
+use super::trial::{Place, Spans, pages};
 use crate::frame::{Lane, Mark, Picture};
 
-/// A new ALFS on a new drive.
+/// A new file system on a new drive.
 ///
 /// # Errors
 /// The drive or the file system cannot be, as a sentence.
@@ -38,9 +40,10 @@ pub(super) fn made(
 /// Time without a call after which a segment is cleaned.
 pub(super) const CLEANING_PERIOD: Nanos = Nanos::from_ms(1000);
 
-/// ALFS with files that have names of one letter.
-pub(super) struct Alfs {
+/// A file system with files that have names of one letter.
+pub(super) struct Small {
     fs: FileSystem,
+    spans: Spans,
     files: BTreeMap<u32, String>,
 }
 
@@ -59,6 +62,8 @@ pub(super) struct Block {
     pub(super) bytes: Box<Bytes>,
     /// Where it lies. A page that was trimmed and is not erased yet may have the same bytes; then this is not known.
     place: Option<Place>,
+    /// The drive's garbage collection wrote it there.
+    pub(super) was_moved: bool,
 }
 
 /// What lies on the chips.
@@ -132,13 +137,25 @@ impl Content {
     }
 }
 
-impl Alfs {
-    /// A new file system on a small drive that keeps bytes. It makes no check-point by itself.
+impl Small {
+    /// ALFS on a new small drive that keeps bytes. It makes no check-point by itself.
     ///
     /// # Errors
     /// The drive or the file system cannot be, as a sentence.
-    pub(super) fn new(config: &DriveConfig) -> Result<Alfs, String> {
-        let make = MakeOptions { logs: 2, ..MakeOptions::default() };
+    pub(super) fn new(config: &DriveConfig) -> Result<Small, String> {
+        Small::made(config, MakeOptions { logs: 2, ..MakeOptions::default() })
+    }
+
+    /// LFS likewise, with segments of so many bytes.
+    ///
+    /// # Errors
+    /// The drive or the file system cannot be, as a sentence.
+    pub(super) fn lfs(config: &DriveConfig, segment: u64) -> Result<Small, String> {
+        let kind = FileSystemKind::of_name("lfs").map_err(|error| error.to_string())?;
+        Small::made(config, MakeOptions { kind, logs: 2, segment, ..MakeOptions::default() })
+    }
+
+    fn made(config: &DriveConfig, make: MakeOptions) -> Result<Small, String> {
         let (checkpoint_period, cleaning_period) = (Nanos::ZERO, CLEANING_PERIOD);
         let options = Options {
             cache: 4 << 20,
@@ -148,8 +165,19 @@ impl Alfs {
             fsync: Fsync::Checkpoint,
             ..Options::default()
         };
-        let fs = made(config, Contents::Bytes, &make, &options)?;
-        Ok(Alfs { fs, files: BTreeMap::new() })
+        let drive_options = DriveOptions { seed: 1, contents: Contents::Bytes };
+        let mut drive = Drive::new(config, drive_options).map_err(|error| error.to_string())?;
+        let spans = Spans::default();
+        drive.observe(Some(Box::new(spans.clone())));
+        let device = Member::alone(drive, drive_options);
+        let fs = FileSystem::make(device, &make, &options).map_err(|error| error.to_string())?;
+        Ok(Small { fs, spans, files: BTreeMap::new() })
+    }
+
+    /// Operations of the chips of a kind so far, and those of them that garbage collection wanted.
+    pub(super) fn operations(&self, kind: OpKind) -> (usize, usize) {
+        let all = self.spans.on_chips(kind);
+        (all.len(), all.iter().filter(|span| span.cause == Cause::Gc).count())
     }
 
     /// The file system.
@@ -206,9 +234,9 @@ impl Alfs {
     /// Ends the file system, has the drive put its TRIMs on flash with a flush, and looks after so much time without commands.
     ///
     /// # Errors
-    /// A flush that fails, and those of [`Alfs::look`].
+    /// A flush that fails, and those of [`Small::look`].
     pub(super) fn look_after(self, time: Nanos) -> Result<Look, String> {
-        let Alfs { fs, files } = self;
+        let Small { fs, spans, files } = self;
         let superblock = *fs.superblock();
         let mut below = Unused::new(fs.into_device());
         let flushed = below.alone(Request::new(Op::Flush, 0, 0), &[], &[]).map_err(|error| error.to_string())?;
@@ -222,7 +250,7 @@ impl Alfs {
         for part in device.drives_mut() {
             drop(part.device.in_flight_work());
         }
-        look(device, &superblock, &files)
+        look(device, &superblock, &files, &spans)
     }
 
     /// Cuts the power, and looks at what lies on the chips.
@@ -231,11 +259,17 @@ impl Alfs {
     /// A block that is not on the chips, as a sentence.
     pub(super) fn look(self) -> Result<Look, String> {
         let superblock = *self.fs.superblock();
-        look(self.fs.into_device(), &superblock, &self.files)
+        look(self.fs.into_device(), &superblock, &self.files, &self.spans)
     }
 }
 
-fn look(mut device: Box<dyn Device>, superblock: &Superblock, files: &BTreeMap<u32, String>) -> Result<Look, String> {
+fn look(
+    mut device: Box<dyn Device>,
+    superblock: &Superblock,
+    files: &BTreeMap<u32, String>,
+    spans: &Spans,
+) -> Result<Look, String> {
+    let programs = spans.on_chips(OpKind::Program);
     let mut found: HashMap<Vec<u8>, Vec<Place>> = HashMap::new();
     let (mut erases, mut geometry) = (Vec::new(), None);
     device.cut(0, &mut |flash| {
@@ -246,20 +280,27 @@ fn look(mut device: Box<dyn Device>, superblock: &Superblock, files: &BTreeMap<u
         }
         None
     });
+    let geometry = geometry.ok_or("the power was not cut")?;
     let written = read_all(device, superblock)?;
     let tables = listed(&written, superblock.volume);
     let mut blocks = Vec::new();
     for (address, bytes) in &written {
-        let Some(content) = content(files, *address, bytes, superblock.volume, &tables) else { continue };
+        let Some(content) = content(files, *address, bytes, superblock, &tables) else { continue };
         let (segment, offset) = (address / superblock.segment_blocks, address % superblock.segment_blocks);
+        let last = |place: &Place| programs.iter().rposition(|span| span.ppn == place.ppn(&geometry));
         let place = match found.get(&bytes[..]).map_or(&[][..], Vec::as_slice) {
             [] => return Err(format!("block {address} ({}) does not lie on the chips", content.label())),
-            [place] => Some(Place { sector: u64::from(*address), ..*place }),
+            [place] => Some(*place),
+            // A drive that moves pages: what it wrote last is the one in use.
+            places if superblock.areas.is_some() => places.iter().copied().max_by_key(last),
             _ => None,
         };
-        blocks.push(Block { address: *address, segment, offset, content, bytes: bytes.clone(), place });
+        let program = place.as_ref().and_then(last).and_then(|at| programs.get(at));
+        let was_moved = program.is_some_and(|span| span.cause == Cause::Gc);
+        let place = place.map(|place| Place { sector: u64::from(*address), ..place });
+        let bytes = bytes.clone();
+        blocks.push(Block { address: *address, segment, offset, content, bytes, place, was_moved });
     }
-    let geometry = geometry.ok_or("the power was not cut")?;
     Ok(Look { blocks, erases, superblock: *superblock, geometry })
 }
 
@@ -340,10 +381,15 @@ impl Look {
 /// Every written block that the drive still has.
 fn read_all(device: Box<dyn Device>, superblock: &Superblock) -> Result<Vec<(u32, Box<Bytes>)>, String> {
     let mut below = Unused::new(device);
-    let (_, segments) = below.report().map_err(|status| format!("the segments are not told: {status:?}"))?;
+    let written: Vec<u32> = if superblock.areas.is_some() {
+        vec![superblock.segment_blocks; superblock.segments as usize]
+    } else {
+        let (_, segments) = below.report().map_err(|status| format!("the segments are not told: {status:?}"))?;
+        segments.iter().map(|state| (state.written / BLOCK_SECTORS) as u32).collect()
+    };
     let mut all = Vec::new();
-    for (segment, state) in (0_u32..).zip(segments) {
-        for block in 0..(state.written / BLOCK_SECTORS) as u32 {
+    for (segment, written) in (0_u32..).zip(written) {
+        for block in 0..written {
             let address = segment * superblock.segment_blocks + block;
             let read = Request::new(Op::Read, u64::from(address) * BLOCK_SECTORS, BLOCK_SECTORS);
             let done = below.alone(read, &[], &[]).map_err(|error| error.to_string())?;
@@ -372,10 +418,19 @@ fn content(
     files: &BTreeMap<u32, String>,
     address: u32,
     block: &Bytes,
-    volume: u64,
+    superblock: &Superblock,
     tables: &BTreeMap<u32, u32>,
 ) -> Option<Content> {
-    Some(match Identity::of(block, volume) {
+    if block.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    if superblock
+        .areas
+        .is_some_and(|areas| (areas.summaries..areas.main * superblock.segment_blocks).contains(&address))
+    {
+        return Some(Content::Bookkeeping("sum"));
+    }
+    Some(match Identity::of(block, superblock.volume) {
         Identity::Superblock => Content::Superblock,
         Identity::Checkpoint { version, .. } => Content::Checkpoint(version),
         Identity::Inode(number) => files.get(&number).cloned().map_or(Content::Root, Content::File),
@@ -386,7 +441,6 @@ fn content(
         Identity::Index(_) => Content::Data,
         Identity::Unsaid => match tables.get(&address) {
             Some(part) => Content::Table(*part),
-            None if block.iter().all(|byte| *byte == 0) => return None,
             None => Content::Data,
         },
     })
