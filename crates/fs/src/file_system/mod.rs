@@ -102,6 +102,8 @@ pub struct FileSystem {
     pub(crate) has_written: bool,
     /// Pages that are dirty since then, or longer, are to be sent.
     pub(crate) expired: Option<Nanos>,
+    /// The last look for such pages sent none of them, and nothing has happened since.
+    pub(crate) looked_in_vain: bool,
     pub(crate) checkpoint_at: Nanos,
     pub(crate) expire_at: Nanos,
     pub(crate) clean_at: Nanos,
@@ -144,6 +146,7 @@ impl FileSystem {
             wants_room: false,
             has_written: false,
             expired: None,
+            looked_in_vain: false,
             checkpoint_at: Nanos::MAX,
             expire_at: Nanos::MAX,
             clean_at: Nanos::MAX,
@@ -385,6 +388,7 @@ impl FileSystem {
             if !any {
                 break;
             }
+            self.look_again();
         }
         self.look_in_next_period();
         self.core.cache.fit();

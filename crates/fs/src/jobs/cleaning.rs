@@ -247,9 +247,14 @@ impl FileSystem {
         }
     }
 
-    /// Whether all segments were cleaned twice, and neither did a task go on nor did more segments become free.
-    const fn cleans_in_vain(&self) -> bool {
-        self.progress.cleaned >= 2 * self.core.superblock.segments
+    /// Whether so few segments are free that calls may have to wait for cleaning.
+    fn is_short(&self) -> bool {
+        self.free_soon() < LOW
+    }
+
+    /// Whether so few segments are free, and all were cleaned twice, and neither did a task go on nor did more segments become free.
+    pub(crate) fn cleans_in_vain(&self) -> bool {
+        self.progress.cleaned >= 2 * self.core.superblock.segments && self.is_short()
     }
 
     /// Whether a segment is being cleaned and that does not wait for room, nor for an inode that is being freed, which may wait for room.
@@ -265,12 +270,12 @@ impl FileSystem {
         if self.core.read_only.is_some() {
             return false;
         }
-        let is_short = self.free_soon() < LOW;
+        let is_short = self.is_short();
         let in_background = std::mem::take(&mut self.clean_in_background);
         if self.cleaning.is_some() || !(is_short || in_background) {
             return false;
         }
-        if !self.moved.is_empty() || is_short && self.cleans_in_vain() {
+        if !self.moved.is_empty() || self.cleans_in_vain() {
             return false;
         }
         let Some(segment) = self.victim(!is_short) else {

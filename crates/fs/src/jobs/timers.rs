@@ -20,7 +20,8 @@ impl FileSystem {
         // A check-point at work sets the time of the next one when it ends.
         let is_due = self.checkpoints.is_idle() && !self.checkpoints.is_wanted && self.core.is_changed();
         let checkpoint = is_due.then_some(self.checkpoint_at);
-        let expire = (self.core.dirty_pages > 0).then_some(self.expire_at);
+        // A look that found no room for the oldest page finds none before something happens.
+        let expire = (self.core.dirty_pages > 0 && !self.looked_in_vain).then_some(self.expire_at);
         let clean = self.can_clean_in_background().then_some(self.clean_at);
         checkpoint.into_iter().chain(expire).chain(clean).filter(|at| *at < Nanos::MAX).min()
     }
@@ -33,6 +34,7 @@ impl FileSystem {
             && self.moved.is_empty()
             && !self.has_no_victim
             && self.core.free_segments() < self.core.superblock.segments / 4
+            && !self.cleans_in_vain()
             && self.core.space.all().any(|(segment, one)| {
                 matches!(one.state, State::Sealed(log) if log < 6)
                     && one.valid > 0
@@ -55,6 +57,14 @@ impl FileSystem {
         let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
         if self.core.dirty_pages == 0 && period > 0 && self.expire_at < Nanos::MAX && self.expire_at.0 > now + period {
             self.expire_at = Nanos(now + (self.expire_at.0 - now) % period);
+        }
+    }
+
+    /// Something has happened: the next look may send pages. It is a whole number of periods behind the last one.
+    pub(crate) fn look_again(&mut self) {
+        let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
+        if std::mem::take(&mut self.looked_in_vain) && self.expire_at.0 < now {
+            self.expire_at.0 += (now - self.expire_at.0).next_multiple_of(period);
         }
     }
 

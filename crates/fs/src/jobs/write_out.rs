@@ -113,6 +113,7 @@ impl FileSystem {
                 any |= placed > 0;
                 self.wants_room |= is_full;
                 if is_full || placed == 0 {
+                    self.looked_in_vain = true;
                     break;
                 }
             }

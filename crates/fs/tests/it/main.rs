@@ -12,3 +12,4 @@ mod planted;
 mod planted_areas;
 mod records;
 mod roll_forward;
+mod timers;
