@@ -32,7 +32,7 @@ pub(crate) use view::View;
 
 use crate::call::{Errno, FileKind};
 use crate::config::{Fsync, Options};
-use crate::format::checkpoint::Checkpoint;
+use crate::format::checkpoint::{Checkpoint, LOGS};
 use crate::format::inode::{Index, Inode};
 use crate::format::superblock::Superblock;
 use crate::metrics::Metrics;
@@ -112,6 +112,8 @@ pub(crate) struct Core {
     pub(crate) dirty_files: BTreeSet<(Nanos, u32)>,
     /// Dirty pages of files.
     pub(crate) dirty_pages: usize,
+    /// Logs for which there was no segment to write again when it was looked for, and no check-point became durable since.
+    pub(crate) without_thread: [bool; LOGS],
     /// Pages of files that are being written, one for each write.
     pub(crate) writing_pages: usize,
     /// Dirty blocks of directories.
@@ -159,6 +161,7 @@ impl Core {
             files: FxHashMap::default(),
             dirty_files: BTreeSet::new(),
             dirty_pages: 0,
+            without_thread: [false; LOGS],
             writing_pages: 0,
             dirty_directories: BTreeSet::new(),
             dirty_nodes: BTreeSet::new(),

@@ -83,8 +83,6 @@ pub struct FileSystem {
     pub(crate) cleaned: Vec<u32>,
     /// By log, the segment that is got ready for it to write again.
     pub(crate) threading: [Option<u32>; LOGS],
-    /// Logs for which there was none when it was looked for, and no check-point became durable since.
-    pub(crate) without_thread: [bool; LOGS],
     /// What cleaning for room has won.
     pub(crate) progress: Progress,
     /// Calls and jobs that failed since cleaning won no more room.
@@ -136,7 +134,6 @@ impl FileSystem {
             cleaning_task: None,
             cleaned: Vec::new(),
             threading: [None; LOGS],
-            without_thread: [false; LOGS],
             progress: Progress::default(),
             without_room: 0,
             clean_in_background: false,

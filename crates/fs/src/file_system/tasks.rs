@@ -79,7 +79,7 @@ impl FileSystem {
                 let (log, segment) = (*log, *segment);
                 match self.core.attempt(Prepare { log, segment }) {
                     Ok(()) => {
-                        self.threading[usize::from(log)] = None;
+                        self.thread_ended(log);
                         self.end_task(task);
                         return;
                     }
@@ -108,7 +108,7 @@ impl FileSystem {
             Work::Free(number) => self.free_ended(number),
             Work::Clean { .. } => (self.cleaning, self.cleaning_task) = (None, None),
             Work::Checkpoint => self.abandon_checkpoint(),
-            Work::Thread { log, .. } => self.threading[usize::from(log)] = None,
+            Work::Thread { log, .. } => self.thread_ended(log),
             Work::Call(_) | Work::Restore(_) => {}
         }
         self.end_task(task);

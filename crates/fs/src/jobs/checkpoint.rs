@@ -258,7 +258,7 @@ impl FileSystem {
         if let Some(bits) = &mut self.core.space.bits {
             bits.is_told();
         }
-        (self.without_thread, self.has_no_victim) = ([false; LOGS], false);
+        (self.core.without_thread, self.has_no_victim) = ([false; LOGS], false);
         let leaving = std::mem::take(&mut self.checkpoints.leaving);
         self.checkpoints.to_trim.extend(leaving);
         for address in std::mem::take(&mut self.checkpoints.stale) {

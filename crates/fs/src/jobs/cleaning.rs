@@ -301,7 +301,8 @@ impl FileSystem {
         if !self.cleaning_goes_on() && self.send_unsent() {
             return true;
         }
-        let is_waiting = !self.checkpoints.is_idle()
+        let is_waiting = self.threading.iter().any(Option::is_some)
+            || !self.checkpoints.is_idle()
             || self.checkpoints.is_wanted
             || self.checkpoints.trims > 0
             || self.core.writing_pages > 0

@@ -1,7 +1,7 @@
 //! Threaded logging (F2FS, section 2.5): where free segments are short, a log writes the blocks of a segment of its own that are not valid,
 //! in place of a free segment. The summary of that segment is got ready before the log needs it.
 
-use crate::core::log::Thread;
+use crate::core::log::{Kind, Thread, log_of};
 use crate::core::space::State;
 use crate::core::view::Looks;
 use crate::core::{Core, Op, Stop, View};
@@ -49,6 +49,15 @@ impl Core {
             && self.space.bits.is_some()
             && self.space.free() < self.superblock.kept_segments()
     }
+
+    /// Whether pages wait until a segment is got ready that their log writes again. What cleaning moves does not wait.
+    pub(crate) fn waits_for_thread(&self, log: u8) -> bool {
+        self.is_threading()
+            && !self.logs.is_chain(log)
+            && self.logs.room(log) == 0
+            && self.logs.threads[usize::from(log)].is_none()
+            && !self.without_thread[usize::from(log)]
+    }
 }
 
 impl FileSystem {
@@ -78,15 +87,22 @@ impl FileSystem {
         for log in 0..LOGS as u8 {
             let at = usize::from(log);
             // A log that has nothing to write needs no segment.
-            let is_used =
-                log != MAP_LOG && !self.core.logs.is_chain(log) && self.core.logs.positions()[at].segment != 0;
+            let has_pages = self.core.dirty_pages > 0 && log == log_of(Kind::Data, self.core.superblock.logs);
+            let is_used = log != MAP_LOG
+                && !self.core.logs.is_chain(log)
+                && (self.core.logs.positions()[at].segment != 0 || has_pages);
             let is_ready = self.core.logs.threads[at].is_some() || self.threading[at].is_some();
-            if !is_used || is_ready || self.without_thread[at] {
+            if !is_used || is_ready || self.core.without_thread[at] {
                 continue;
             }
             let found = self.thread_of(log);
             // Only a check-point makes blocks free to be written again.
-            self.without_thread[at] = found.is_none();
+            self.core.without_thread[at] = found.is_none();
+            if found.is_none() && has_pages {
+                // Pages that waited for it take free segments.
+                self.room_may_have_come();
+                any = true;
+            }
             if let Some(segment) = found {
                 self.threading[at] = Some(segment);
                 self.start(Work::Thread { log, segment });
@@ -94,5 +110,12 @@ impl FileSystem {
             }
         }
         any
+    }
+
+    /// A segment is ready, or could not be got ready.
+    pub(crate) fn thread_ended(&mut self, log: u8) {
+        self.threading[usize::from(log)] = None;
+        // Pages may have waited for it.
+        self.room_may_have_come();
     }
 }

@@ -18,6 +18,9 @@ impl Core {
     /// Whether a page may go to its log, so that the next check-point still finds segments for all that is dirty then.
     fn may_place(&self, is_moved: bool, for_cleaning: bool) -> bool {
         let log = log_of(if is_moved { Kind::MovedData } else { Kind::Data }, self.superblock.logs);
+        if !for_cleaning && self.waits_for_thread(log) {
+            return false;
+        }
         let takes = u32::from(self.logs.room(log) == 0);
         let for_nodes = 1;
         let kept = if for_cleaning { 0 } else { FOR_CLEANING };

@@ -150,6 +150,35 @@ fn logs_write_segments_again_where_free_ones_are_short() {
     }
 }
 
+/// Pages that are written out together need several segments with few free blocks each. The log took a free segment while the next
+/// of them was got ready, so that cleaning had to make room: a third of what was written.
+#[test]
+fn pages_wait_for_the_segment_that_their_log_writes_again() {
+    let options = still();
+    let mut fs = made(4000, &options);
+    let file = create(&mut fs, ROOT, "a").expect("a file");
+    let blocks = 2600_u64;
+    let mut word = 7_u64;
+    for step in 0..blocks + 1800 {
+        word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(step);
+        let block = if step < blocks { step } else { (word >> 33) % blocks };
+        write(&mut fs, file, block * 4096, &[step as u8; 4096]).expect("room");
+        if step >= blocks && step % 50 == 0 {
+            call(&mut fs, Call::Sync).expect("a sync");
+        }
+    }
+    call(&mut fs, Call::Sync).expect("a sync");
+    fs.reset_metrics();
+    for block in 0..blocks / 4 {
+        write(&mut fs, file, block * 4096, &[9; 4096]).expect("room");
+    }
+    call(&mut fs, Call::Sync).expect("a sync");
+    let metrics = fs.metrics();
+    assert_eq!((metrics.data_blocks, metrics.cleaned_segments), (blocks / 4, 0), "{metrics:?}");
+    assert!(metrics.threaded_segments > 20, "{metrics:?}");
+    sound(fs.into_device());
+}
+
 /// No timer is set for cleaning that nothing would begin: a segment that a log is about to write again is not cleaned.
 #[test]
 fn a_full_file_system_comes_to_rest_when_no_call_comes() {
