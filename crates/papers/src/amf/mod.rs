@@ -1,7 +1,8 @@
 //! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, and ALFS. The file
 //! system of the comparison that updates in place is not built yet.
 //!
-//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `small.rs` a file system on one.
+//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `small.rs` a file system on one,
+//! `held_against` the programmes of recordings as calls on file systems.
 
 mod common;
 mod figure01;
@@ -12,6 +13,7 @@ mod figure05;
 mod figure06;
 mod figure07;
 mod figure08;
+mod held_against;
 mod section5;
 mod small;
 mod table01;
@@ -28,7 +30,7 @@ pub(super) static PAPER: Paper = Paper {
     experiment: text!("papers/amf/experiment.toml"),
     devices: texts!("devices/" ".toml": "amf-16g" "amf-16g-dftl" "amf-16g-aftl" "amf-512g" "amf-512g-block"
         "amf-512g-bast" "amf-512g-fast" "amf-512g-dftl" "amf-512g-aftl" "amf-1t" "amf-1t-block" "amf-1t-bast"
-        "amf-1t-fast" "amf-1t-dftl" "amf-1t-aftl"),
+        "amf-1t-fast" "amf-1t-dftl" "amf-1t-aftl" "shrd-sm843-120g"),
     files: texts!("papers/amf/" "": "append.toml" "fio.fio"),
     drives_are: "FTL",
     published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "table04.csv" "figure01.csv"
@@ -47,5 +49,7 @@ pub(super) static PAPER: Paper = Paper {
         &figure07::FIGURE,
         &figure08::FIGURE,
         &table04::FIGURE14,
+        &held_against::AGAINST_F2FS,
+        &held_against::AGAINST_EXT4,
     ],
 };
