@@ -302,7 +302,7 @@ fn overwrites(system: &System, names: [&'static str; 2]) -> [Figure; 2] {
     let mut pair = Pair::new(system);
     pair.fs.set_timed(false);
     let file = pair.found(Call::Create { directory: ROOT, name: b"file".to_vec() });
-    let blocks = u64::from(pair.fs.superblock().user_blocks) * FULL / 100;
+    let blocks = pair.fs.shape().user_blocks * FULL / 100;
     let megabyte = 256 * BLOCK;
     (0..blocks / 256).for_each(|at| pair.go_on(Pair::write(file, at * megabyte, megabyte as u32)));
     pair.sync();

@@ -8,12 +8,10 @@ use ssdlab_device::description::{DescriptionError, Errors, Key, Section, Tree};
 use ssdlab_host::Device;
 
 use crate::config::{self, MakeOptions, Options};
-use crate::core::Core;
 use crate::error::{MakeError, MountError};
-use crate::file_system::FileSystem;
-use crate::jobs::checkpoint::Checkpoints;
+use crate::file_system::{Engine, FileSystem};
+use crate::log_structured::LogStructured;
 use crate::reader::Reader;
-use crate::restore::find::Rolled;
 use crate::{alfs, lfs};
 
 /// Every kind of file system.
@@ -25,7 +23,7 @@ pub const KINDS: &[FileSystemKind] = &[
         command_set: Some(&SEGMENTS),
         make: alfs::make::make,
         fits: alfs::mount::fits,
-        load: alfs::mount::load,
+        mount: |reader, options| LogStructured::mount(reader, options, alfs::mount::load),
     },
     FileSystemKind {
         name: "lfs",
@@ -34,15 +32,15 @@ pub const KINDS: &[FileSystemKind] = &[
         command_set: None,
         make: lfs::make::make,
         fits: lfs::mount::fits,
-        load: lfs::mount::load,
+        mount: |reader, options| LogStructured::mount(reader, options, lfs::mount::load),
     },
 ];
 
 /// Makes a file system on a device.
 type Make = fn(Box<dyn Device>, &MakeOptions, &Options) -> Result<FileSystem, MakeError>;
 
-/// Everything in memory, from what a device has.
-type Load = fn(&mut Reader, &Options) -> Result<(Core, Checkpoints, Rolled), MountError>;
+/// A file system from what a device has; the device comes back with what is in flight in it where it cannot be mounted.
+pub(crate) type Mounted = Result<Box<dyn Engine>, (MountError, Box<dyn Device>)>;
 
 /// What the registry knows of a kind of file system.
 pub struct FileSystemKind {
@@ -57,7 +55,7 @@ pub struct FileSystemKind {
     pub(crate) make: Make,
     /// Whether such a file system can be on a device.
     pub(crate) fits: fn(&dyn Device) -> bool,
-    pub(crate) load: Load,
+    pub(crate) mount: fn(Reader, &Options) -> Mounted,
 }
 
 impl PartialEq for FileSystemKind {

@@ -4,11 +4,12 @@
 //! no thread and no executor, as little as a layer has. The same code runs in virtual time and serves.
 //!
 //! ```text
-//!   call      what is asked and answered            calls   gather and apply of each call
-//!   core      pages, nodes, inode map, space, logs  jobs    write-out, cleaning, check-points, loads
-//!   format    blocks as the drive has them          alfs, lfs  what kinds do not share
-//!   check     walks a device by decoding of its own restore    what fsyncs wrote behind a check-point
-//!   kinds     the registry
+//!   call         what is asked and answered            file_system     calls and time, for all kinds
+//!   kinds        the registry                          log_structured  the engine of alfs and lfs
+//!   core         pages, nodes, inode map, space, logs  calls           gather and apply of each call
+//!   jobs         write-out, cleaning, check-points     restore         what fsyncs wrote behind a check-point
+//!   format       blocks as the drive has them          alfs, lfs       what these do not share
+//!   check        walks a device by decoding of its own
 //! ```
 
 mod alfs;
@@ -23,6 +24,7 @@ pub mod format;
 mod jobs;
 pub mod kinds;
 mod lfs;
+mod log_structured;
 mod make;
 mod metrics;
 mod mount;
@@ -36,4 +38,4 @@ pub use config::{MakeOptions, Options};
 pub use error::{MakeError, MountError};
 pub use file_system::FileSystem;
 pub use jobs::Job;
-pub use metrics::{Levels, Memory, Metrics};
+pub use metrics::{Levels, Memory, Metrics, Shape};

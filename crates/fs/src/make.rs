@@ -14,6 +14,7 @@ use crate::file_system::FileSystem;
 use crate::format::inode::Inode;
 use crate::format::{BLOCK_SECTORS, Bytes};
 use crate::jobs::checkpoint::Checkpoints;
+use crate::log_structured::LogStructured;
 use crate::reader::Reader;
 
 /// Segments beyond those of the logs that are never promised to files: for cleaning, and for metadata of a check-point.
@@ -104,8 +105,8 @@ pub(crate) fn with_root(mut core: Core, reader: Reader, options: &Options) -> Re
     core.set_node_dirty(ROOT.number);
     let mut checkpoints = Checkpoints::new(2, 0, 0);
     checkpoints.must_switch = true;
-    let system = FileSystem::of(core, reader.below.into_below(), checkpoints);
-    match system.unmount() {
+    let system = LogStructured::of(core, reader.below.into_below(), checkpoints);
+    match FileSystem::of(Box::new(system)).unmount() {
         Ok(device) => FileSystem::mount(device, options).map_err(of_mount),
         Err(_) => Err(MakeError::Device(Status::ReadOnly)),
     }

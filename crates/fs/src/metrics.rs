@@ -58,6 +58,8 @@ pub struct Metrics {
     pub cleaned_map_segments: u64,
     /// Segments that were trimmed.
     pub trimmed_segments: u64,
+    /// Blocks that were trimmed, those of check-points among them.
+    pub trimmed_blocks: u64,
     /// Blocks of files that were lost: they could not be read when they were to be moved.
     pub lost_blocks: u64,
     /// Blocks that reads of files needed.
@@ -94,6 +96,23 @@ impl Metrics {
             Kind::Usage => self.usage_blocks += blocks,
         }
     }
+}
+
+/// Into what the device of a file system is divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Segments of the device.
+    pub segments: u64,
+    /// Blocks of each.
+    pub segment_blocks: u64,
+    /// Of these, the ones for data and nodes.
+    pub data_blocks: u64,
+    /// Segments for the inode map.
+    pub map_segments: u64,
+    /// Blocks for data and nodes.
+    pub user_blocks: u64,
+    /// Inodes and index blocks that there can be, and the unused number 0.
+    pub nodes: u64,
 }
 
 /// What a file system has at an instant.

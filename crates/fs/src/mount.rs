@@ -26,17 +26,6 @@ impl FileSystem {
         options: &Options,
     ) -> Result<FileSystem, (MountError, Box<dyn Device>)> {
         let kind = KINDS.iter().find(|kind| (kind.fits)(&*device)).unwrap_or(&KINDS[0]);
-        let mut reader = Reader::new(device);
-        match (kind.load)(&mut reader, options) {
-            Ok((core, checkpoints, rolled)) => {
-                let mut system = FileSystem::of(core, reader.below.into_below(), checkpoints);
-                if let Err(error) = system.restore(rolled) {
-                    return Err((error, system.into_device()));
-                }
-                system.proceed();
-                Ok(system)
-            }
-            Err(error) => Err((error, reader.below.into_device())),
-        }
+        (kind.mount)(Reader::new(device), options).map(FileSystem::of)
     }
 }

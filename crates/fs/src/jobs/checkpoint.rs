@@ -12,7 +12,7 @@ use ssdlab_base::{Op, Request};
 
 use crate::core::view::Looks;
 use crate::core::{Stop, View};
-use crate::file_system::{FileSystem, Purpose};
+use crate::log_structured::{LogStructured, Purpose};
 use crate::format::checkpoint::LOGS;
 use crate::format::{BLOCK_SECTORS, Bytes};
 use crate::seeded::{FsBug, seeded};
@@ -112,7 +112,7 @@ impl Checkpoints {
     }
 }
 
-impl FileSystem {
+impl LogStructured {
     /// Takes the check-point as far as it goes; true if it went on.
     pub(crate) fn run_checkpoint(&mut self) -> bool {
         if self.core.read_only.is_some() {

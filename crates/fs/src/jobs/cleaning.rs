@@ -6,7 +6,7 @@ use crate::core::cache::{Body, Key};
 use crate::core::space::State;
 use crate::core::view::{Leaf, Looks};
 use crate::core::{Core, Op, Stop, View};
-use crate::file_system::FileSystem;
+use crate::log_structured::LogStructured;
 use crate::format::LOST;
 use crate::format::inode::MOST_BLOCKS;
 use crate::format::summary::Owner;
@@ -178,7 +178,7 @@ impl Core {
     }
 }
 
-impl FileSystem {
+impl LogStructured {
     /// Segments leave that hold nothing any more. What of one has not been looked at for cleaning is not valid, and is not looked at.
     pub(crate) fn end_cleaning_of(&mut self, leaving: &[u32]) {
         let Some(segment) = self.cleaning.filter(|segment| leaving.contains(segment)) else { return };

@@ -9,9 +9,9 @@ use crate::call::Errno;
 use crate::core::cache::{Body, Key, Of, Page};
 use crate::core::inode_map::insert_unwritten;
 use crate::core::{Cancel, Need};
-use crate::file_system::{FileSystem, Purpose};
 use crate::format::inode::{Index, Inode, is_inode};
 use crate::format::{BLOCK, BLOCK_SECTORS, Bad, Bytes, NOWHERE, block_of, directory, map, summary};
+use crate::log_structured::{LogStructured, Purpose};
 
 /// Most blocks of a read command.
 const MOST_BLOCKS: usize = 128;
@@ -48,7 +48,7 @@ impl Loads {
     }
 }
 
-impl FileSystem {
+impl LogStructured {
     /// Reads what a task misses; without a task, what will be missed.
     pub(crate) fn load(&mut self, mut needs: Vec<Need>, task: Option<u32>) {
         needs.sort_unstable();

@@ -4,12 +4,12 @@
 use crate::call::BLOCK_BYTES;
 use crate::calls::data::blocks;
 use crate::core::{Core, Stop, View};
-use crate::file_system::FileSystem;
+use crate::log_structured::LogStructured;
 
 /// Pages of the first window, where read-ahead may take so many.
 const FIRST: u32 = 4;
 
-impl FileSystem {
+impl LogStructured {
     /// A file is read: what follows is read ahead if reads follow each other.
     pub(crate) fn read_ahead(&mut self, number: u32, offset: u64, length: u32) {
         let most = (self.core.options.read_ahead / BLOCK_BYTES) as u32;

@@ -9,7 +9,7 @@ use crate::core::cache::Body;
 use crate::core::cache::Key;
 use crate::core::roll_forward::Roll;
 use crate::core::{Core, Stop};
-use crate::file_system::FileSystem;
+use crate::log_structured::LogStructured;
 use crate::seeded::{FsBug, seeded};
 use crate::tasks::{Pages, Stage};
 
@@ -118,7 +118,7 @@ fn written(reply: Reply, file: FileId, offset: u64, length: u32, is_direct: bool
     Effect::Goes(reply, Stage::Place(Pages { file: Some(file), from, end, is_direct, then_checkpoint }))
 }
 
-impl FileSystem {
+impl LogStructured {
     /// Sends the pages of a call. False if room was lacking.
     fn place_for(&mut self, pages: &Pages) -> bool {
         let files: Vec<u32> = match pages.file {

@@ -5,7 +5,7 @@ use crate::core::log::{Kind, Thread, log_of};
 use crate::core::space::State;
 use crate::core::view::Looks;
 use crate::core::{Core, Op, Stop, View};
-use crate::file_system::FileSystem;
+use crate::log_structured::LogStructured;
 use crate::format::checkpoint::LOGS;
 use crate::format::summary::Owner;
 use crate::format::usage::MAP_LOG;
@@ -60,7 +60,7 @@ impl Core {
     }
 }
 
-impl FileSystem {
+impl LogStructured {
     /// The segment of a log with the least valid blocks that has any block to be written again.
     fn thread_of(&self, log: u8) -> Option<u32> {
         let space = &self.core.space;

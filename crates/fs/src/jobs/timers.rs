@@ -4,16 +4,16 @@ use ssdlab_base::Nanos;
 
 use crate::config::Options;
 use crate::core::space::State;
-use crate::file_system::FileSystem;
+use crate::log_structured::LogStructured;
 
-impl FileSystem {
+impl LogStructured {
     /// The time of a period from now.
     pub(crate) fn after(&self, period: Nanos) -> Nanos {
         if period.0 == 0 { Nanos::MAX } else { Nanos(self.core.now.0.saturating_add(period.0)) }
     }
 
     /// The time of the next timer that has anything to do.
-    pub(crate) fn timer(&self) -> Option<Nanos> {
+    pub(crate) fn next_timer(&self) -> Option<Nanos> {
         if self.core.read_only.is_some() {
             return None;
         }
@@ -69,7 +69,7 @@ impl FileSystem {
     }
 
     /// The time of a timer is there.
-    pub(crate) fn timers(&mut self) {
+    pub(crate) fn run_timers(&mut self) {
         let now = self.core.now;
         if now >= self.checkpoint_at {
             self.checkpoints.is_wanted |= self.core.is_changed();

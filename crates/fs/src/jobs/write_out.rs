@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::core::cache::{Body, Key};
 use crate::core::log::{Kind, log_of};
-use crate::file_system::FileSystem;
+use crate::log_structured::LogStructured;
 
 /// Segments that only cleaning may take.
 pub(crate) const FOR_CLEANING: u32 = 5;
@@ -81,7 +81,7 @@ impl Core {
     }
 }
 
-impl FileSystem {
+impl LogStructured {
     /// Sends dirty pages where too many are dirty, or they are too old; true if any.
     pub(crate) fn write_out(&mut self) -> bool {
         if self.core.read_only.is_some() || self.core.dirty_pages == 0 {
@@ -130,7 +130,7 @@ impl FileSystem {
     }
 
     /// Puts pages that cleaning has moved into their log; true if any. They are sent together, since each command ends with a whole write
-    /// unit: [`FileSystem::send_moved`].
+    /// unit: [`LogStructured::send_moved`].
     pub(crate) fn place_moved(&mut self) -> bool {
         let mut any = false;
         while let Some((number, block)) = self.moved.front().copied() {

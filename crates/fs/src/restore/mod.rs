@@ -21,11 +21,11 @@ use crate::core::cache::{Body, Key};
 use crate::core::space::State;
 use crate::core::{Core, Op, Stop, View};
 use crate::error::MountError;
-use crate::file_system::FileSystem;
 use crate::format::inode::{Index, Inode};
 use crate::format::summary::Owner;
 use crate::format::usage::MAP_LOG;
 use crate::format::{Bad, LOST, NOWHERE};
+use crate::log_structured::LogStructured;
 use crate::seeded::{FsBug, seeded};
 use crate::tasks::Work;
 
@@ -220,7 +220,7 @@ impl Core {
     }
 }
 
-impl FileSystem {
+impl LogStructured {
     /// Goes on with files as their last fsyncs left them, before anything else is at work.
     ///
     /// # Errors

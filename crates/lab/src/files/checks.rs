@@ -43,8 +43,7 @@ pub(super) fn invariants(seen: &Seen, fs: &FileSystem, recorder: &Recorder, is_w
     ];
     let [read, sent, trimmed, _] = recorder.completed_bytes;
     let by_kind = written(metrics);
-    let segments = metrics.trimmed_segments + metrics.checkpoint_switches;
-    let trims = segments * u64::from(fs.superblock().segment_blocks) * BLOCK_BYTES;
+    let trims = metrics.trimmed_blocks * BLOCK_BYTES;
     checks.push(check(
         "bytes_of_file_system_equal_device",
         by_kind.total == sent && metrics.loaded_blocks * BLOCK_BYTES == read && trims == trimmed,

@@ -53,7 +53,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 /// The file system's entry; its write amplification comes with the drive's.
 pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> FileSystemResult {
     let Seen { counts, metrics, begun, timeline, sync } = seen;
-    let (superblock, memory, levels) = (fs.superblock(), fs.memory(), fs.levels());
+    let (shape, memory, levels) = (fs.shape(), fs.memory(), fs.levels());
     let bytes = |blocks: u64| blocks * BLOCK_BYTES;
     let keys = config::values(&run.make, &run.options);
     FileSystemResult {
@@ -65,13 +65,13 @@ pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> F
             total_ns: counts.host.0,
         },
         capacity: FileSystemCapacity {
-            segments: superblock.segments.into(),
-            segment_bytes: bytes(superblock.segment_blocks.into()),
-            map_segments: superblock.map_segments.into(),
-            user_bytes: bytes(superblock.user_blocks.into()),
+            segments: shape.segments,
+            segment_bytes: bytes(shape.segment_blocks),
+            map_segments: shape.map_segments,
+            user_bytes: bytes(shape.user_blocks),
             used_bytes_before: bytes(begun.valid_blocks),
             used_bytes: bytes(levels.valid_blocks),
-            nodes: superblock.nodes.into(),
+            nodes: shape.nodes,
         },
         calls: CallsResult {
             by_name: counts.by_name(),
@@ -88,10 +88,7 @@ pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> F
         write_amplification: FileWriteAmplification::default(),
         cleaning: CleaningResult {
             segments: metrics.cleaned_segments,
-            valid_share: ratio(
-                metrics.cleaned_valid_blocks,
-                metrics.cleaned_segments * u64::from(superblock.data_blocks()),
-            ),
+            valid_share: ratio(metrics.cleaned_valid_blocks, metrics.cleaned_segments * shape.data_blocks),
             copied_data_blocks: metrics.moved_blocks,
             copied_metadata_blocks: metrics.moved_metadata_blocks,
             map_segments: metrics.cleaned_map_segments,

@@ -62,7 +62,7 @@ fn copies_under_uniform_overwrites_are_those_of_greedy_cleaning() {
             samples += 1.0;
         }
         let metrics = fs.metrics();
-        let data = f64::from(fs.superblock().data_blocks());
+        let data = fs.shape().data_blocks as f64;
         let spare = space / samples * data / blocks as f64;
         let found = 1.0 + metrics.moved_blocks as f64 / metrics.data_blocks as f64;
         let expected = theory::greedy(spare, data as u32).expect("more space than data");

@@ -33,7 +33,7 @@ fn draw(context: &PaperContext) -> Made {
         alfs.create(file)?;
     }
     alfs.sync()?;
-    let map_segments = alfs.fs().superblock().map_segments;
+    let map_segments = alfs.superblock()?.map_segments;
     let look = alfs.look()?;
     let files: Vec<&str> = look.blocks.iter().filter_map(|block| block.content.file()).collect();
     let in_order = files.iter().zip(FILES).filter(|(found, expected)| *found == expected).count();

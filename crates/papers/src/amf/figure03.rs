@@ -43,7 +43,7 @@ fn versions(look: &Look, segment: u32) -> Vec<u64> {
 }
 
 fn draw(context: &PaperContext) -> Made {
-    let blocks = Small::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?.fs().superblock().segment_blocks;
+    let blocks = Small::new(&illustrated(context, "Figures 2, 3 and 5", &[])?)?.superblock()?.segment_blocks;
     // The numbers of check-points with which the segments are switched for the first and the second time.
     let mut switched = Vec::new();
     for number in 1..=2 * u64::from(blocks) {

@@ -39,7 +39,7 @@ fn draw(context: &PaperContext) -> Made {
         }
     }
     alfs.sync()?;
-    let superblock = *alfs.fs().superblock();
+    let superblock = alfs.superblock()?;
     let look = alfs.look()?;
     let part = INODE / map::ENTRIES as u32;
     let table = part / map::TABLE_ENTRIES as u32;

@@ -60,7 +60,7 @@ fn written(context: &PaperContext) -> Result<Small, Box<dyn std::error::Error>> 
 /// Fills the file system with a file, but for one segment.
 pub(super) fn use_up(alfs: &mut Small) -> Result<(), Box<dyn std::error::Error>> {
     let filler = alfs.create("filler")?;
-    let of_segment = u64::from(alfs.fs().superblock().data_blocks());
+    let of_segment = u64::from(alfs.superblock()?.data_blocks());
     let Reply::Space(space) = alfs.call(Call::StatFs)? else { return Err("no space is told".into()) };
     let length = (of_segment * BLOCK_BYTES) as u32;
     for segment in 0..(space.blocks_free / of_segment).saturating_sub(1) {

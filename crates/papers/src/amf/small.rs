@@ -236,8 +236,8 @@ impl Small {
     /// # Errors
     /// A flush that fails, and those of [`Small::look`].
     pub(super) fn look_after(self, time: Nanos) -> Result<Look, String> {
+        let superblock = self.superblock()?;
         let Small { fs, spans, files } = self;
-        let superblock = *fs.superblock();
         let mut below = Unused::new(fs.into_device());
         let flushed = below.alone(Request::new(Op::Flush, 0, 0), &[], &[]).map_err(|error| error.to_string())?;
         if flushed.status != Status::Success {
@@ -253,12 +253,20 @@ impl Small {
         look(device, &superblock, &files, &spans)
     }
 
+    /// What was decided when it was made.
+    ///
+    /// # Errors
+    /// Never, as long as it is ALFS or LFS.
+    pub(super) fn superblock(&self) -> Result<Superblock, String> {
+        self.fs.superblock().copied().ok_or_else(|| "found no superblock of a log-structured file system".to_string())
+    }
+
     /// Cuts the power, and looks at what lies on the chips.
     ///
     /// # Errors
     /// A block that is not on the chips, as a sentence.
     pub(super) fn look(self) -> Result<Look, String> {
-        let superblock = *self.fs.superblock();
+        let superblock = self.superblock()?;
         look(self.fs.into_device(), &superblock, &self.files, &self.spans)
     }
 }

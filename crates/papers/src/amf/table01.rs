@@ -40,12 +40,12 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(fs: &FileSystem) -> Sizes {
-        let superblock = fs.superblock();
+    fn of(fs: &FileSystem) -> Result<Sizes, String> {
+        let superblock = fs.superblock().ok_or("found no superblock of ALFS")?;
         let (inodes, inode_map_blocks) = (u64::from(superblock.nodes), u64::from(superblock.map_blocks()));
         let timb_blocks = u64::from(superblock.table_blocks());
         let segment = u64::from(superblock.segment_blocks) * BLOCK;
-        Sizes {
+        Ok(Sizes {
             capacity: u64::from(superblock.segments) * segment,
             inodes,
             inode_map: inodes * INODE_ENTRY,
@@ -54,7 +54,7 @@ impl Sizes {
             timb_blocks,
             list: timb_blocks * ENTRY,
             inode_map_segments: u64::from(superblock.map_segments) * segment,
-        }
+        })
     }
 
     /// What the segments take beyond the map.
@@ -79,7 +79,8 @@ fn draw(context: &PaperContext) -> Made {
     let mut drawn = Drawn::default();
     for (drive, variant, capacity) in DRIVES {
         let config = context.variant(drive, variant, &[])?;
-        let sizes = Sizes::of(&made(&config, Contents::Nothing, &MakeOptions::default(), &Options::default())?);
+        let fs = made(&config, Contents::Nothing, &MakeOptions::default(), &Options::default())?;
+        let sizes = Sizes::of(&fs)?;
         // The paper's values are those of 1 TB.
         let stands_for = if capacity == "1 TB" { PAPER } else { "" };
         let label = |structure| {
@@ -121,7 +122,7 @@ mod tests {
         let context = PaperContext::open(&super::super::PAPER, &Library::default(), Size::Full).expect("right data");
         let config = context.variant("AFTL, 16 GB", "AFTL", &[]).expect("a drive");
         let fs = made(&config, Contents::Nothing, &MakeOptions::default(), &Options::default()).expect("ALFS");
-        let sizes = Sizes::of(&fs);
+        let sizes = Sizes::of(&fs).expect("ALFS");
         assert_eq!((sizes.inodes, sizes.inode_map), (1 << 22, 32 << 20));
         assert_eq!((sizes.inode_map_blocks, sizes.timb), (8192, 32 << 10));
         assert_eq!((sizes.timb_blocks, sizes.list), (8, 32));

@@ -1,6 +1,6 @@
 //! Tasks: calls and jobs run until they end or miss something, and wait for it: blocks, room, write-out, the freeing of an inode.
 
-use super::FileSystem;
+use super::LogStructured;
 use crate::call::{Answer, Call, Errno};
 use crate::calls::freeing::FreeStep;
 use crate::core::Stop;
@@ -10,7 +10,7 @@ use crate::jobs::stages::Effect;
 use crate::jobs::threading::Prepare;
 use crate::tasks::{Calling, Stage, Task, Work};
 
-impl FileSystem {
+impl LogStructured {
     /// A new task.
     pub(crate) fn start(&mut self, work: Work) {
         let is_clean = matches!(work, Work::Clean { .. });

@@ -4,12 +4,12 @@ use ssdlab_base::{Op, Request};
 use ssdlab_device::Status;
 use ssdlab_host::standing::Done;
 
-use super::{FileSystem, Purpose, Writing};
+use super::{LogStructured, Purpose, Writing};
 use crate::core::cache::Of;
 use crate::core::log::{Outgoing, Placed};
 use crate::seeded::{FsBug, seeded};
 
-impl FileSystem {
+impl LogStructured {
     /// Sends what the logs have ready.
     pub(crate) fn send_outbox(&mut self) {
         for outgoing in std::mem::take(&mut self.core.logs.outbox) {
