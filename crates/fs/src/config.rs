@@ -1,5 +1,6 @@
 //! The keys of file systems: those of making one and those of mounting it. Each kind lists its own (`kinds.rs`).
 
+use crate::journaling::Rules;
 use crate::kinds::{FileSystemKind, KINDS};
 use ssdlab_base::Nanos;
 use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Key, Kind, Section, Words, word, words};
@@ -9,7 +10,7 @@ use ssdlab_device::description::{Default as KeyDefault, DescriptionError, Key, K
 pub struct MakeOptions {
     /// The kind of file system.
     pub kind: &'static FileSystemKind,
-    /// Bytes of a segment, where the device has none of its own.
+    /// Bytes of a segment, where the device has none of its own; of a journaling file system bytes of a block group.
     pub segment: u64,
     /// Logs for data and nodes: 2, 4 or 6.
     pub logs: u32,
@@ -17,6 +18,10 @@ pub struct MakeOptions {
     pub over_provisioning: u32,
     /// Segments of the inode map, in multiples of its size, where that is appended.
     pub map_factor: u32,
+    /// Bytes of the journal; 0 for what mke2fs takes.
+    pub journal: u64,
+    /// How a journaling file system maps files.
+    pub rules: Rules,
     /// Tells apart file systems on one drive.
     pub seed: u64,
 }
@@ -50,7 +55,7 @@ pub struct Options {
     pub dirty_period: Nanos,
     /// Most bytes that are read ahead.
     pub read_ahead: u64,
-    /// Time between check-points, where anything has changed; 0 for none.
+    /// Time between check-points, or commits of a journal, where anything has changed; 0 for none.
     pub checkpoint_period: Nanos,
     /// Time without a call after which cleaning begins by itself, and between two segments of it; 0 for never.
     pub cleaning_period: Nanos,
@@ -58,6 +63,8 @@ pub struct Options {
     pub fsync: Fsync,
     /// Logs write segments again where free ones are short, where the kind can.
     pub threaded_logging: bool,
+    /// Blocks that a commit of a journal freed are trimmed.
+    pub discard: bool,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -169,7 +176,16 @@ pub(crate) const SEGMENT: Key = Key::new(
 
 impl Default for MakeOptions {
     fn default() -> MakeOptions {
-        MakeOptions { kind: &KINDS[0], segment: 2 << 20, logs: 6, over_provisioning: 5, map_factor: 4, seed: 0 }
+        MakeOptions {
+            kind: &KINDS[0],
+            segment: 2 << 20,
+            logs: 6,
+            over_provisioning: 5,
+            map_factor: 4,
+            journal: 0,
+            rules: Rules::Ext4,
+            seed: 0,
+        }
     }
 }
 
@@ -186,6 +202,7 @@ impl Default for Options {
             cleaning_period: Nanos(30 * SECOND),
             fsync: Fsync::RollForward,
             threaded_logging: true,
+            discard: true,
         }
     }
 }
@@ -206,7 +223,8 @@ impl Options {
 /// Every key with its value, as a description writes it.
 pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, String)> {
     let number = |name: &str| match name {
-        "segment" => make.segment,
+        "segment" | "group" => make.segment,
+        "journal" => make.journal,
         "logs" => make.logs.into(),
         "over_provisioning" => make.over_provisioning.into(),
         "map_factor" => make.map_factor.into(),
@@ -216,7 +234,7 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
         "dirty_expiry" => options.dirty_expiry.0,
         "dirty_period" => options.dirty_period.0,
         "read_ahead" => options.read_ahead,
-        "checkpoint_period" => options.checkpoint_period.0,
+        "checkpoint_period" | "commit_period" => options.checkpoint_period.0,
         "cleaning_period" => options.cleaning_period.0,
         other => panic!("the key {other} has a value"),
     };
@@ -224,6 +242,8 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
         match key.name {
             "fsync" => return word(options.fsync).to_string(),
             "threaded_logging" => return options.threaded_logging.to_string(),
+            "rules" => return word(make.rules).to_string(),
+            "discard" => return options.discard.to_string(),
             _ => {}
         }
         let value = key.kind.toml(number(key.name).into());
@@ -238,32 +258,41 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
 /// A value is not what its key allows.
 pub fn read(kind: &'static FileSystemKind, keys: &Section<'_>) -> Result<(MakeOptions, Options), DescriptionError> {
     let has = |name: &str| kind.keys.iter().any(|key| key.name == name);
-    let plain = MakeOptions { kind, ..MakeOptions::default() };
-    let time = |key| keys.number(key).map(Nanos);
-    let logs = keys.count("logs")?;
-    if let Some(given) = keys.get("logs")
+    let (plain, mounted) = (MakeOptions { kind, ..MakeOptions::default() }, Options::default());
+    let count = |name: &'static str, plain: u32| if has(name) { keys.count(name) } else { Ok(plain) };
+    let number = |name: &'static str, plain: u64| if has(name) { keys.number(name) } else { Ok(plain) };
+    let time = |name: &'static str, plain: Nanos| number(name, plain.0).map(Nanos);
+    let flag = |name: &'static str| if has(name) { keys.flag(name) } else { Ok(true) };
+    let logs = count("logs", plain.logs)?;
+    if has("logs")
+        && let Some(given) = keys.get("logs")
         && !matches!(logs, 2 | 4 | 6)
     {
         return Err(given.expected("2, 4 or 6 logs"));
     }
     let make = MakeOptions {
-        segment: if has("segment") { keys.number("segment")? } else { plain.segment },
+        segment: number(if has("group") { "group" } else { "segment" }, plain.segment)?,
         logs,
-        over_provisioning: keys.count("over_provisioning")?,
-        map_factor: if has("map_factor") { keys.count("map_factor")? } else { plain.map_factor },
+        over_provisioning: count("over_provisioning", plain.over_provisioning)?,
+        map_factor: count("map_factor", plain.map_factor)?,
+        journal: number("journal", plain.journal)?,
+        rules: if has("rules") { keys.choice::<Rules>("rules")? } else { plain.rules },
         ..plain
     };
+    let period = if has("commit_period") { "commit_period" } else { "checkpoint_period" };
     let options = Options {
         cache: keys.number("cache")?,
         dirty_background: keys.count("dirty_background")?,
         dirty_limit: keys.count("dirty_limit")?,
-        dirty_expiry: time("dirty_expiry")?,
-        dirty_period: time("dirty_period")?,
+        dirty_expiry: time("dirty_expiry", mounted.dirty_expiry)?,
+        dirty_period: time("dirty_period", mounted.dirty_period)?,
         read_ahead: keys.number("read_ahead")?,
-        checkpoint_period: time("checkpoint_period")?,
-        cleaning_period: time("cleaning_period")?,
-        fsync: keys.choice::<Fsync>("fsync")?,
-        threaded_logging: !has("threaded_logging") || keys.flag("threaded_logging")?,
+        checkpoint_period: time(period, mounted.checkpoint_period)?,
+        cleaning_period: time("cleaning_period", mounted.cleaning_period)?,
+        // A commit is what makes anything durable, where there is nothing to choose.
+        fsync: if has("fsync") { keys.choice::<Fsync>("fsync")? } else { Fsync::Checkpoint },
+        threaded_logging: flag("threaded_logging")?,
+        discard: flag("discard")?,
     };
     Ok((make, options))
 }

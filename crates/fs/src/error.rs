@@ -33,6 +33,16 @@ pub enum MakeError {
         /// How many are needed.
         least: u64,
     },
+    /// There are too few block groups: for the journal, or for files.
+    #[error("found {found} block groups of {blocks} blocks, expected at least {least} for the journal and files")]
+    TooFewGroups {
+        /// How many there are.
+        found: u64,
+        /// Blocks of each.
+        blocks: u64,
+        /// How many are needed.
+        least: u64,
+    },
     /// Addresses of blocks have 32 bits.
     #[error("found {found} blocks of 4 KB, expected at most {most}")]
     TooLarge {

@@ -4,6 +4,7 @@
 //!   FileSystem     time, answers, unmount          the same for all kinds
 //!     Engine       calls, jobs, what is on a drive
 //!                    LogStructured                 kinds alfs and lfs
+//!                    Journaling                    kind journaling
 //! ```
 //!
 //! It has the shape of a block device, and owns the device below and nothing else: no clock, no thread.

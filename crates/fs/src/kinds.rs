@@ -10,9 +10,11 @@ use ssdlab_host::Device;
 use crate::config::{self, MakeOptions, Options};
 use crate::error::{MakeError, MountError};
 use crate::file_system::{Engine, FileSystem};
+use crate::format::superblock;
+use crate::jobs::Job;
 use crate::log_structured::LogStructured;
 use crate::reader::Reader;
-use crate::{alfs, lfs};
+use crate::{alfs, journaling, lfs};
 
 /// Every kind of file system.
 pub const KINDS: &[FileSystemKind] = &[
@@ -21,8 +23,11 @@ pub const KINDS: &[FileSystemKind] = &[
         summary: "AMF's log-structured file system on append-only segments (Lee et al., FAST 2016)",
         keys: alfs::KEYS,
         command_set: Some(&SEGMENTS),
+        overwrites: false,
+        jobs: &Job::LOG_STRUCTURED,
         make: alfs::make::make,
         fits: alfs::mount::fits,
+        magic: superblock::MAGIC,
         mount: |reader, options| LogStructured::mount(reader, options, alfs::mount::load),
     },
     FileSystemKind {
@@ -30,9 +35,24 @@ pub const KINDS: &[FileSystemKind] = &[
         summary: "F2FS as Linux 3.13 had it: log-structured, with metadata that is overwritten (Lee et al., FAST 2015)",
         keys: lfs::KEYS,
         command_set: None,
+        overwrites: false,
+        jobs: &Job::LOG_STRUCTURED,
         make: lfs::make::make,
         fits: lfs::mount::fits,
+        magic: superblock::AREAS_MAGIC,
         mount: |reader, options| LogStructured::mount(reader, options, lfs::mount::load),
+    },
+    FileSystemKind {
+        name: "journaling",
+        summary: "ext4 or ext3 as Linux 3.13 had them: metadata in place behind an ordered journal",
+        keys: journaling::KEYS,
+        command_set: None,
+        overwrites: true,
+        jobs: &Job::JOURNALING,
+        make: journaling::make::make,
+        fits: journaling::mount::fits,
+        magic: journaling::format::superblock::MAGIC,
+        mount: journaling::mount::mount,
     },
 ];
 
@@ -52,9 +72,15 @@ pub struct FileSystemKind {
     pub keys: &'static [Key],
     /// The command set that the drive must have; `None` for block I/O.
     pub command_set: Option<&'static CommandSet>,
+    /// Blocks of files are written in place: a cut may leave some sectors of a block as they were.
+    pub overwrites: bool,
+    /// Jobs that it has.
+    pub jobs: &'static [Job],
     pub(crate) make: Make,
     /// Whether such a file system can be on a device.
     pub(crate) fits: fn(&dyn Device) -> bool,
+    /// What its superblock begins with.
+    pub(crate) magic: [u8; 4],
     pub(crate) mount: fn(Reader, &Options) -> Mounted,
 }
 

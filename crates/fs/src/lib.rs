@@ -8,6 +8,7 @@
 //!   kinds        the registry                          log_structured  the engine of alfs and lfs
 //!   core         pages, nodes, inode map, space, logs  calls           gather and apply of each call
 //!   jobs         write-out, cleaning, check-points     restore         what fsyncs wrote behind a check-point
+//!   journaling   the engine of a file system that updates in place behind a journal
 //!   format       blocks as the drive has them          alfs, lfs       what these do not share
 //!   check        walks a device by decoding of its own
 //! ```
@@ -22,6 +23,7 @@ mod error;
 mod file_system;
 pub mod format;
 mod jobs;
+pub mod journaling;
 pub mod kinds;
 mod lfs;
 mod log_structured;

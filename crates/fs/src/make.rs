@@ -24,7 +24,7 @@ const RESERVE: u32 = 12;
 pub(crate) const FOR_FILES: u32 = 2;
 
 /// Blocks that a file system has at most: their addresses have 32 bits.
-const MOST_BLOCKS: u64 = u32::MAX as u64 - 1;
+pub(crate) const MOST_BLOCKS: u64 = u32::MAX as u64 - 1;
 
 impl FileSystem {
     /// Makes an empty file system of a kind on a device, whose contents are lost, and mounts it.

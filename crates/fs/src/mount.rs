@@ -5,7 +5,7 @@ use ssdlab_host::Device;
 use crate::config::Options;
 use crate::error::MountError;
 use crate::file_system::FileSystem;
-use crate::kinds::KINDS;
+use crate::kinds::{FileSystemKind, KINDS};
 use crate::reader::Reader;
 
 impl FileSystem {
@@ -25,7 +25,24 @@ impl FileSystem {
         device: Box<dyn Device>,
         options: &Options,
     ) -> Result<FileSystem, (MountError, Box<dyn Device>)> {
-        let kind = KINDS.iter().find(|kind| (kind.fits)(&*device)).unwrap_or(&KINDS[0]);
-        (kind.mount)(Reader::new(device), options).map(FileSystem::of)
+        let fits: Vec<&FileSystemKind> = KINDS.iter().filter(|kind| (kind.fits)(&*device)).collect();
+        let mut reader = Reader::new(device);
+        // The superblock says which of the kinds that can be there it is.
+        let told = if fits.len() > 1 { fits.iter().find(|kind| reader.begins_with(kind.magic)) } else { None };
+        let kinds = told.map_or(fits.as_slice(), std::slice::from_ref);
+        let mut first: Option<MountError> = None;
+        for kind in kinds {
+            match (kind.mount)(reader, options) {
+                Ok(engine) => return Ok(FileSystem::of(engine)),
+                Err((error, device)) => {
+                    first.get_or_insert(error);
+                    reader = Reader::new(device);
+                }
+            }
+        }
+        let device = reader.below.into_device();
+        let found = device.identify();
+        let nowhere = || MountError::NoSegments { found: format!("{} of the design {}", found.name, found.design) };
+        Err((first.unwrap_or_else(nowhere), device))
     }
 }

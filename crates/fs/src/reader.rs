@@ -22,12 +22,25 @@ const READS: u32 = 3;
 pub(crate) struct Reader {
     pub(crate) below: Unused,
     pub(crate) cell: usize,
+    /// Block 0, where it was looked at before who reads it.
+    first: Option<Result<Box<Bytes>, MountError>>,
 }
 
 impl Reader {
     pub(crate) fn new(device: Box<dyn Device>) -> Reader {
         let cell = device.sector_data_bytes();
-        Reader { below: Unused::new(device), cell }
+        Reader { below: Unused::new(device), cell, first: None }
+    }
+
+    /// Whether block 0 has a magic number. Who reads it next gets what was read here.
+    pub(crate) fn begins_with(&mut self, magic: [u8; 4]) -> bool {
+        let first = match self.first.take() {
+            Some(first) => first,
+            None => self.block(0),
+        };
+        let is_one = first.as_ref().is_ok_and(|block| block[8..12] == magic);
+        self.first = Some(first);
+        is_one
     }
 
     /// The segments of the device.
@@ -70,6 +83,11 @@ impl Reader {
 
     /// Reads one block of metadata.
     pub(crate) fn block(&mut self, block: u32) -> Result<Box<Bytes>, MountError> {
+        if block == 0
+            && let Some(first) = self.first.take()
+        {
+            return first;
+        }
         let mut read = self.blocks(block, 1)?;
         read.pop().unwrap_or(Err(Status::Invalid)).map_err(|status| MountError::Unreadable { block, status })
     }

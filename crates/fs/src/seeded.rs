@@ -56,11 +56,25 @@ pub enum FsBug {
     NeededBlockWritten,
     /// Nodes of an fsync are sent before the drive has flushed the data that they name.
     NodesBeforeFlush,
+    /// A commit block is sent before the drive has flushed what it stands for.
+    CommitBeforeFlush,
+    /// A block is used again before the commit is durable that freed it.
+    FreedBlockUsedAgain,
+    /// A mount replays a block of the journal that was freed later.
+    RevokedBlockReplayed,
+    /// Freed blocks are trimmed before their commit is durable.
+    DiscardBeforeCommit,
+    /// A commit does not wait for the data that its metadata names.
+    OrderedDataNotWaitedFor,
+    /// The log begins behind transactions whose blocks are not at their places.
+    TailBeforeBlocks,
+    /// A mount replays a transaction whose checksum does not match.
+    TornTransactionReplayed,
 }
 
 impl FsBug {
     /// All of them.
-    pub const ALL: [FsBug; 25] = [
+    pub const ALL: [FsBug; 32] = [
         FsBug::TrimBeforeCheckpoint,
         FsBug::CheckpointBeforeData,
         FsBug::OpenSegmentContinued,
@@ -86,6 +100,13 @@ impl FsBug {
         FsBug::NewestPlaceOverwritten,
         FsBug::NeededBlockWritten,
         FsBug::NodesBeforeFlush,
+        FsBug::CommitBeforeFlush,
+        FsBug::FreedBlockUsedAgain,
+        FsBug::RevokedBlockReplayed,
+        FsBug::DiscardBeforeCommit,
+        FsBug::OrderedDataNotWaitedFor,
+        FsBug::TailBeforeBlocks,
+        FsBug::TornTransactionReplayed,
     ];
 
     /// What goes wrong, in one line of a table.
@@ -121,6 +142,13 @@ impl FsBug {
             }
             FsBug::NeededBlockWritten => "a log writes blocks of a segment again that the newest check-point needs",
             FsBug::NodesBeforeFlush => "nodes of an fsync are sent before the data that they name is flushed",
+            FsBug::CommitBeforeFlush => "a commit block is sent without a flush before it",
+            FsBug::FreedBlockUsedAgain => "a freed block is used again before its commit is durable",
+            FsBug::RevokedBlockReplayed => "a mount replays a revoked block",
+            FsBug::DiscardBeforeCommit => "freed blocks are trimmed before their commit is durable",
+            FsBug::OrderedDataNotWaitedFor => "a commit does not wait for the data that it names",
+            FsBug::TailBeforeBlocks => "the log forgets a transaction whose blocks are not at their places",
+            FsBug::TornTransactionReplayed => "a mount replays a transaction that is not whole",
         }
     }
 }

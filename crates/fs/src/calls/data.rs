@@ -22,7 +22,8 @@ fn leaf_end(block: u32) -> u32 {
     if block < direct { direct } else { direct + ((block - direct) / fan + 1) * fan }
 }
 
-const fn is_whole(offset: u64, length: u32) -> bool {
+/// Whether bytes are whole blocks.
+pub(crate) const fn is_whole(offset: u64, length: u32) -> bool {
     offset.is_multiple_of(BLOCK_BYTES) && (length as u64).is_multiple_of(BLOCK_BYTES)
 }
 
@@ -108,7 +109,7 @@ fn gather_write(view: &View<'_>, inode: &Inode, offset: u64, length: u32) -> Res
     let (mut new_blocks, mut new_nodes, mut leaves) = (0, 0, 0);
     let range = blocks(offset, length.into());
     // The old end of the file lies in a block that is cleared behind it.
-    if let Some(tail) = tail_to_clear(inode, end)
+    if let Some(tail) = tail_to_clear(inode.size, end)
         && !range.contains(&tail)
     {
         looks.at(tail_ready(view, inode, tail))?;
@@ -158,8 +159,8 @@ fn needs_space(view: &View<'_>, inode: &Inode, block: u32) -> Result<bool, Stop>
 }
 
 /// The block with the end of a file that is to be longer, where the end is within it.
-fn tail_to_clear(inode: &Inode, size: u64) -> Option<u32> {
-    (size > inode.size && !inode.size.is_multiple_of(BLOCK_BYTES)).then_some((inode.size / BLOCK_BYTES) as u32)
+pub(crate) fn tail_to_clear(before: u64, size: u64) -> Option<u32> {
+    (size > before && !before.is_multiple_of(BLOCK_BYTES)).then_some((before / BLOCK_BYTES) as u32)
 }
 
 /// Sees that the last block of a file can be cleared behind the end.
@@ -177,7 +178,7 @@ impl Core {
     fn clear_tail(&mut self, number: u32, size: u64) {
         let inode = self.inode(number);
         let at = (inode.size % BLOCK_BYTES) as usize;
-        let Some(tail) = tail_to_clear(inode, size) else { return };
+        let Some(tail) = tail_to_clear(inode.size, size) else { return };
         if !self.cache.has(Key::page(number, tail)) || seeded(FsBug::TailNotCleared) {
             return;
         }
@@ -224,9 +225,10 @@ impl Core {
     }
 }
 
-fn check(length: u32, content: &Content) -> Result<(), Stop> {
+/// Whether a write can bring so many bytes.
+pub(crate) fn check(length: u32, content: &Content) -> Result<(), Errno> {
     let is_other = matches!(content, Content::Bytes(bytes) if bytes.len() != length as usize);
-    if length > MOST_BYTES || is_other { Err(Errno::Invalid.into()) } else { Ok(()) }
+    if length > MOST_BYTES || is_other { Err(Errno::Invalid) } else { Ok(()) }
 }
 
 /// [`Call::Write`](crate::call::Call::Write), to memory.
@@ -306,7 +308,7 @@ impl Op for Truncate {
         view.writable()?;
         view.may_dirty_metadata()?;
         view.may_change(inode.number)?;
-        if let Some(tail) = tail_to_clear(inode, self.size) {
+        if let Some(tail) = tail_to_clear(inode.size, self.size) {
             tail_ready(view, inode, tail)?;
         }
         view.metadata_room(4)

@@ -21,6 +21,7 @@ use ssdlab_base::command_sets::segments::SegmentState;
 use ssdlab_host::Device;
 
 use crate::error::MountError;
+use crate::journaling;
 use crate::reader::Reader;
 use decode::{Point, Shape, is_whole, point, word};
 use nodes::{Map, Nodes, State};
@@ -127,6 +128,11 @@ fn mix(address: u32, owner: (u32, u32)) -> u64 {
 /// There is nothing to walk: the device has no segments, no superblock, or no whole check-point; with the reason.
 pub fn check(device: Box<dyn Device>) -> (Box<dyn Device>, Result<Found, MountError>) {
     let mut reader = Reader::new(device);
+    let is_of_blocks = journaling::mount::fits(reader.below.device());
+    if is_of_blocks && reader.begins_with(journaling::format::superblock::MAGIC) {
+        let found = journaling::check::check(&mut reader);
+        return (reader.below.into_device(), found);
+    }
     match begin(&mut reader) {
         Ok(Begun { shape, written, point, damaged, unreadable }) => {
             let mut check = Check::new(reader, shape, written);
@@ -138,7 +144,12 @@ pub fn check(device: Box<dyn Device>) -> (Box<dyn Device>, Result<Found, MountEr
             let found = check.found;
             (check.reader.below.into_device(), result.map(|()| found))
         }
-        Err(error) => (reader.below.into_device(), Err(error)),
+        // The superblock may be lost, and have a copy.
+        Err(error) => {
+            let found =
+                if is_of_blocks { journaling::check::check(&mut reader).map_err(|_| error) } else { Err(error) };
+            (reader.below.into_device(), found)
+        }
     }
 }
 

@@ -26,10 +26,13 @@ pub(crate) enum Of {
     Map(u32),
     /// A block of the summary of a segment.
     Summary { segment: u32, part: u32 },
+    /// A block of metadata that is named by its address.
+    Block(u32),
 }
 
 const NODE: u32 = u32::MAX;
 const MAP: u32 = u32::MAX - 1;
+const BLOCK: u32 = u32::MAX - 2;
 /// Above all blocks of a file.
 const SUMMARY: u32 = 1 << 31;
 
@@ -50,11 +53,16 @@ impl Key {
         Key((segment as u64) << 32 | (SUMMARY + part) as u64)
     }
 
+    pub(crate) const fn block(address: u32) -> Key {
+        Key((address as u64) << 32 | BLOCK as u64)
+    }
+
     pub(crate) const fn of(self) -> Of {
         let (high, low) = ((self.0 >> 32) as u32, self.0 as u32);
         match low {
             NODE => Of::Node(high),
             MAP => Of::Map(high),
+            BLOCK => Of::Block(high),
             low if low >= SUMMARY => Of::Summary { segment: high, part: low - SUMMARY },
             index => Of::Page { inode: high, index },
         }
@@ -86,7 +94,16 @@ pub(crate) struct Page {
     pub(crate) is_passing: bool,
 }
 
-/// What an entry holds.
+/// What the cache asks of what an entry holds.
+pub(crate) trait Hold {
+    /// It is on its way to the drive.
+    fn is_being_written(&self) -> bool;
+
+    /// It leaves the cache with its last pin.
+    fn is_passing(&self) -> bool;
+}
+
+/// What an entry of a log-structured file system holds.
 #[derive(Debug)]
 pub(crate) enum Body {
     Page(Page),
@@ -96,11 +113,21 @@ pub(crate) enum Body {
     Summary(Vec<Owner>),
 }
 
+impl Hold for Body {
+    fn is_being_written(&self) -> bool {
+        matches!(self, Body::Page(page) if page.writing != 0)
+    }
+
+    fn is_passing(&self) -> bool {
+        matches!(self, Body::Page(page) if page.is_passing)
+    }
+}
+
 /// An entry.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<B = Body> {
     pub(crate) key: Key,
-    pub(crate) body: Body,
+    pub(crate) body: B,
     /// It says what the drive does not.
     pub(crate) is_dirty: bool,
     /// Tasks that loaded it and have not ended.
@@ -112,10 +139,9 @@ pub(crate) struct Entry {
     used: Cell<bool>,
 }
 
-impl Entry {
+impl<B: Hold> Entry<B> {
     fn can_be_dropped(&self) -> bool {
-        let is_writing = matches!(&self.body, Body::Page(page) if page.writing != 0);
-        self.pins == 0 && self.holds == 0 && !self.is_dirty && self.sends == 0 && !is_writing
+        self.pins == 0 && self.holds == 0 && !self.is_dirty && self.sends == 0 && !self.body.is_being_written()
     }
 }
 
@@ -127,10 +153,10 @@ const LOOKS: usize = 64;
 const MOST_LOOKS: usize = 4096;
 
 /// All entries.
-#[derive(Debug, Default)]
-pub(crate) struct Cache {
+#[derive(Debug)]
+pub(crate) struct Cache<B = Body> {
     places: FxHashMap<Key, u32>,
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<Entry<B>>>,
     free: Vec<u32>,
     hand: usize,
     /// Entries whose contents a check-point has sent.
@@ -141,9 +167,17 @@ pub(crate) struct Cache {
     pub(crate) most: usize,
 }
 
-impl Cache {
-    pub(crate) fn new(budget: usize) -> Cache {
-        Cache { budget: budget.max(1), ..Cache::default() }
+impl<B: Hold> Cache<B> {
+    pub(crate) fn new(budget: usize) -> Cache<B> {
+        Cache {
+            places: FxHashMap::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            sent: Vec::new(),
+            budget: budget.max(1),
+            most: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -154,18 +188,121 @@ impl Cache {
         self.places.contains_key(&key)
     }
 
-    pub(crate) fn entry(&self, key: Key) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: Key) -> Option<&Entry<B>> {
         let entry = self.entries[*self.places.get(&key)? as usize].as_ref()?;
         entry.used.set(true);
         Some(entry)
     }
 
-    pub(crate) fn entry_mut(&mut self, key: Key) -> Option<&mut Entry> {
+    pub(crate) fn entry_mut(&mut self, key: Key) -> Option<&mut Entry<B>> {
         let entry = self.entries[*self.places.get(&key)? as usize].as_mut()?;
         entry.used.set(true);
         Some(entry)
     }
 
+    /// Puts an entry in that is not there.
+    pub(crate) fn insert(&mut self, key: Key, body: B) {
+        let entry = Entry { key, body, is_dirty: false, pins: 0, holds: 0, sends: 0, used: Cell::new(true) };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.entries[place as usize] = Some(entry);
+                place
+            }
+            None => {
+                self.entries.push(Some(entry));
+                self.entries.len() as u32 - 1
+            }
+        };
+        let before = self.places.insert(key, place);
+        assert!(before.is_none(), "{:?} is in the cache once", key.of());
+        self.most = self.most.max(self.places.len());
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Entry<B>> {
+        let place = self.places.remove(&key)?;
+        self.free.push(place);
+        self.entries[place as usize].take()
+    }
+
+    /// A check-point sends metadata: it stays until the drive has it, or for ever if the drive does not take it.
+    pub(crate) fn set_sent(&mut self, key: Key) {
+        if self.begin_send(key) {
+            self.sent.push(key);
+        }
+    }
+
+    /// The drive has all that a check-point sent.
+    pub(crate) fn sent_is_written(&mut self) {
+        std::mem::take(&mut self.sent).into_iter().for_each(|key| self.end_send(key));
+    }
+
+    /// Metadata is sent: it stays until the drive has it. False if it is not there.
+    pub(crate) fn begin_send(&mut self, key: Key) -> bool {
+        self.entry_mut(key).map(|entry| entry.sends += 1).is_some()
+    }
+
+    /// The drive has what was sent, unless it was dropped meanwhile.
+    pub(crate) fn end_send(&mut self, key: Key) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.sends = entry.sends.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn pin(&mut self, key: Key) -> bool {
+        self.entry_mut(key).map(|entry| entry.pins += 1).is_some()
+    }
+
+    pub(crate) fn unpin(&mut self, key: Key) {
+        let Some(entry) = self.entry_mut(key) else { return };
+        entry.pins = entry.pins.saturating_sub(1);
+        if entry.body.is_passing() && entry.can_be_dropped() {
+            self.remove(key);
+        }
+    }
+
+    /// Drops entries until the budget suffices, as far as that can be.
+    pub(crate) fn fit(&mut self) {
+        let excess = self.places.len().saturating_sub(self.budget);
+        if excess == 0 {
+            return;
+        }
+        for _ in 0..(excess * LOOKS).min(2 * self.entries.len()).min(MOST_LOOKS) {
+            if self.places.len() <= self.budget {
+                return;
+            }
+            self.hand = if self.hand + 1 < self.entries.len() { self.hand + 1 } else { 0 };
+            let Some(entry) = &self.entries[self.hand] else { continue };
+            if entry.can_be_dropped() && !entry.used.replace(false) {
+                let key = entry.key;
+                self.remove(key);
+            }
+        }
+    }
+
+    /// Drops everything that can be dropped.
+    pub(crate) fn drop_all(&mut self) {
+        let can = |entry: &&Entry<B>| entry.can_be_dropped();
+        let keys: Vec<Key> = self.entries.iter().flatten().filter(can).map(|entry| entry.key).collect();
+        keys.into_iter().for_each(|key| drop(self.remove(key)));
+    }
+
+    /// The pages of an inode from a block on, in the order of their blocks.
+    pub(crate) fn pages_from(&self, inode: u32, from: u32, to: u32) -> Vec<u32> {
+        if u64::from(to - from) <= self.places.len() as u64 {
+            return (from..to).filter(|index| self.has(Key::page(inode, *index))).collect();
+        }
+        let of = |key: &Key| match key.of() {
+            Of::Page { inode: other, index } if other == inode && (from..to).contains(&index) => Some(index),
+            _ => None,
+        };
+        let mut pages: Vec<u32> = self.places.keys().filter_map(of).collect();
+        pages.sort_unstable();
+        pages
+    }
+}
+
+impl Cache {
     pub(crate) fn page(&self, inode: u32, index: u32) -> Option<&Page> {
         match &self.entry(Key::page(inode, index))?.body {
             Body::Page(page) => Some(page),
@@ -206,106 +343,5 @@ impl Cache {
             Body::Summary(owners) => Some(owners),
             _ => None,
         }
-    }
-
-    /// Puts an entry in that is not there.
-    pub(crate) fn insert(&mut self, key: Key, body: Body) {
-        let entry = Entry { key, body, is_dirty: false, pins: 0, holds: 0, sends: 0, used: Cell::new(true) };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.entries[place as usize] = Some(entry);
-                place
-            }
-            None => {
-                self.entries.push(Some(entry));
-                self.entries.len() as u32 - 1
-            }
-        };
-        let before = self.places.insert(key, place);
-        assert!(before.is_none(), "{:?} is in the cache once", key.of());
-        self.most = self.most.max(self.places.len());
-    }
-
-    /// Takes an entry out.
-    pub(crate) fn remove(&mut self, key: Key) -> Option<Entry> {
-        let place = self.places.remove(&key)?;
-        self.free.push(place);
-        self.entries[place as usize].take()
-    }
-
-    /// A check-point sends metadata: it stays until the drive has it, or for ever if the drive does not take it.
-    pub(crate) fn set_sent(&mut self, key: Key) {
-        if self.begin_send(key) {
-            self.sent.push(key);
-        }
-    }
-
-    /// The drive has all that a check-point sent.
-    pub(crate) fn sent_is_written(&mut self) {
-        std::mem::take(&mut self.sent).into_iter().for_each(|key| self.end_send(key));
-    }
-
-    /// Metadata is sent: it stays until the drive has it. False if it is not there.
-    pub(crate) fn begin_send(&mut self, key: Key) -> bool {
-        self.entry_mut(key).map(|entry| entry.sends += 1).is_some()
-    }
-
-    /// The drive has what was sent, unless it was dropped meanwhile.
-    pub(crate) fn end_send(&mut self, key: Key) {
-        if let Some(entry) = self.entry_mut(key) {
-            entry.sends = entry.sends.saturating_sub(1);
-        }
-    }
-
-    pub(crate) fn pin(&mut self, key: Key) -> bool {
-        self.entry_mut(key).map(|entry| entry.pins += 1).is_some()
-    }
-
-    pub(crate) fn unpin(&mut self, key: Key) {
-        let Some(entry) = self.entry_mut(key) else { return };
-        entry.pins = entry.pins.saturating_sub(1);
-        if matches!(&entry.body, Body::Page(page) if page.is_passing) && entry.can_be_dropped() {
-            self.remove(key);
-        }
-    }
-
-    /// Drops entries until the budget suffices, as far as that can be.
-    pub(crate) fn fit(&mut self) {
-        let excess = self.places.len().saturating_sub(self.budget);
-        if excess == 0 {
-            return;
-        }
-        for _ in 0..(excess * LOOKS).min(2 * self.entries.len()).min(MOST_LOOKS) {
-            if self.places.len() <= self.budget {
-                return;
-            }
-            self.hand = if self.hand + 1 < self.entries.len() { self.hand + 1 } else { 0 };
-            let Some(entry) = &self.entries[self.hand] else { continue };
-            if entry.can_be_dropped() && !entry.used.replace(false) {
-                let key = entry.key;
-                self.remove(key);
-            }
-        }
-    }
-
-    /// Drops everything that can be dropped.
-    pub(crate) fn drop_all(&mut self) {
-        let can = |entry: &&Entry| entry.can_be_dropped();
-        let keys: Vec<Key> = self.entries.iter().flatten().filter(can).map(|entry| entry.key).collect();
-        keys.into_iter().for_each(|key| drop(self.remove(key)));
-    }
-
-    /// The pages of an inode from a block on, in the order of their blocks.
-    pub(crate) fn pages_from(&self, inode: u32, from: u32, to: u32) -> Vec<u32> {
-        if u64::from(to - from) <= self.places.len() as u64 {
-            return (from..to).filter(|index| self.has(Key::page(inode, *index))).collect();
-        }
-        let of = |key: &Key| match key.of() {
-            Of::Page { inode: other, index } if other == inode && (from..to).contains(&index) => Some(index),
-            _ => None,
-        };
-        let mut pages: Vec<u32> = self.places.keys().filter_map(of).collect();
-        pages.sort_unstable();
-        pages
     }
 }

@@ -12,9 +12,9 @@ use ssdlab_base::{Op, Request};
 
 use crate::core::view::Looks;
 use crate::core::{Stop, View};
-use crate::log_structured::{LogStructured, Purpose};
 use crate::format::checkpoint::LOGS;
 use crate::format::{BLOCK_SECTORS, Bytes};
+use crate::log_structured::{LogStructured, Purpose};
 use crate::seeded::{FsBug, seeded};
 use crate::tasks::Work;
 

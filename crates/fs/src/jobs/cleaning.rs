@@ -6,12 +6,12 @@ use crate::core::cache::{Body, Key};
 use crate::core::space::State;
 use crate::core::view::{Leaf, Looks};
 use crate::core::{Core, Op, Stop, View};
-use crate::log_structured::LogStructured;
 use crate::format::LOST;
 use crate::format::inode::MOST_BLOCKS;
 use crate::format::summary::Owner;
 use crate::format::usage::MAP_LOG;
 use crate::jobs::write_out::FOR_CLEANING;
+use crate::log_structured::LogStructured;
 use crate::tasks::Work;
 
 /// Most blocks that are looked at together.

@@ -208,6 +208,7 @@ impl LogStructured {
                 let places = map::decode(&*self.metadata(need, cells, index)?, part, blocks)?;
                 Ok(Body::Map(core.map.with_journal(part, places)))
             }
+            Of::Block(_) => Err(Bad::Field("key")),
             Of::Summary { segment, part } => {
                 let bytes = self.metadata(need, cells, index)?;
                 match core.superblock.areas {

@@ -23,16 +23,36 @@ pub enum Job {
     MapCleaning,
     /// Blocks of unlinked or truncated files are freed.
     Freeing,
-    /// Segments are trimmed.
+    /// Segments or freed blocks are trimmed.
     Trim,
+    /// A transaction of a journal is committed.
+    Commit,
+    /// Committed blocks of a journal go to their places.
+    Home,
 }
 
 impl Job {
     /// All of them.
-    pub const ALL: [Job; 6] = [Job::Cleaning, Job::Checkpoint, Job::Switch, Job::MapCleaning, Job::Freeing, Job::Trim];
+    pub const ALL: [Job; 8] = [
+        Job::Cleaning,
+        Job::Checkpoint,
+        Job::Switch,
+        Job::MapCleaning,
+        Job::Freeing,
+        Job::Trim,
+        Job::Commit,
+        Job::Home,
+    ];
+
+    /// Those of log-structured file systems.
+    pub const LOG_STRUCTURED: [Job; 6] =
+        [Job::Cleaning, Job::Checkpoint, Job::Switch, Job::MapCleaning, Job::Freeing, Job::Trim];
+
+    /// Those of journaling file systems.
+    pub const JOURNALING: [Job; 4] = [Job::Freeing, Job::Trim, Job::Commit, Job::Home];
 
     /// Their names, for messages.
-    pub const NAMES: &str = "cleaning, checkpoint, switch, map-cleaning, freeing, trim";
+    pub const NAMES: &str = "cleaning, checkpoint, switch, map-cleaning, freeing, trim, commit, home";
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -43,6 +63,8 @@ impl Job {
             Job::MapCleaning => "map-cleaning",
             Job::Freeing => "freeing",
             Job::Trim => "trim",
+            Job::Commit => "commit",
+            Job::Home => "home",
         }
     }
 

@@ -5,10 +5,10 @@ use crate::core::log::{Kind, Thread, log_of};
 use crate::core::space::State;
 use crate::core::view::Looks;
 use crate::core::{Core, Op, Stop, View};
-use crate::log_structured::LogStructured;
 use crate::format::checkpoint::LOGS;
 use crate::format::summary::Owner;
 use crate::format::usage::MAP_LOG;
+use crate::log_structured::LogStructured;
 use crate::tasks::Work;
 
 /// Gets ready the segment that a log writes again next.

@@ -5,6 +5,7 @@
 mod counts;
 mod drive;
 mod full;
+mod journaling;
 mod lfs;
 mod lost;
 mod payloads;

@@ -54,6 +54,9 @@ impl FileScope {
 /// Drives that are drawn for a seed at most.
 const TRIES: u32 = 2000;
 
+/// Segments that are tried first.
+const LEAST_SEGMENTS: u64 = 24;
+
 /// Blocks of 4 KB of a drive at most: what a comparison of all of it costs.
 const MOST_BLOCKS: u32 = 3000;
 
@@ -64,10 +67,11 @@ impl Draw for FileScope {
         let fsync = one_of(&mut rng(seed, "fsync"), &["\"roll-forward\"", "\"check-point\""]);
         let segment = one_of(&mut rng(seed, "segment"), &[32 << 10, 32 << 10, 64 << 10, 256 << 10]);
         let mut stacks = rng(seed, "file system stacks");
+        let journal = journal_keys(&mut rng(seed, "journal"));
         let (mut rng, mut faults) = (rng(seed, "file system"), rng(seed, "file system faults"));
         let is_faulty = self.faults && faults.random_bool(0.3);
         try_drives(seed, TRIES, over, || {
-            let drawn = keys(&mut rng, (fsync, segment), self.kind, &self.keys);
+            let drawn = keys(&mut rng, (fsync, segment, &journal), self.kind, &self.keys);
             let text = format!("{}{drawn}", self.keys);
             let subject = Files::new(self.kind.name, &text, "drawn").map_err(|cause| Some(cause.to_string()))?;
             // Every fourth.
@@ -94,8 +98,23 @@ impl Draw for FileScope {
     }
 }
 
+/// Keys that only journaling file systems have.
+fn journal_keys(rng: &mut Rng) -> [(&'static str, String); 4] {
+    [
+        ("rules", one_of(rng, &["\"ext3\"", "\"ext4\""]).to_string()),
+        ("group", one_of(rng, &[512 << 10, 512 << 10, 1 << 20, 2 << 20]).to_string()),
+        ("journal", one_of(rng, &[1 << 20, 1 << 20, 1 << 20, 3 << 19]).to_string()),
+        ("discard", one_of(rng, &["true", "true", "false"]).to_string()),
+    ]
+}
+
 /// Keys of a kind that no text has yet.
-fn keys(rng: &mut Rng, (fsync, segment): (&str, u32), kind: &FileSystemKind, given: &str) -> String {
+fn keys(
+    rng: &mut Rng,
+    (fsync, segment, journal): (&str, u32, &[(&'static str, String)]),
+    kind: &FileSystemKind,
+    given: &str,
+) -> String {
     let period = |rng: &mut Rng, most: u64| format!("\"{}us\"", rng.random_range(100..most));
     let limit = rng.random_range(2..=60);
     let checkpoint = if rng.random_bool(0.5) { "0".to_string() } else { period(rng, 200_000) };
@@ -110,13 +129,15 @@ fn keys(rng: &mut Rng, (fsync, segment): (&str, u32), kind: &FileSystemKind, giv
         ("dirty_expiry", period(rng, 50_000)),
         ("dirty_period", period(rng, 20_000)),
         ("read_ahead", one_of(rng, &["0", "16384", "131072"]).to_string()),
-        ("checkpoint_period", checkpoint),
+        ("checkpoint_period", checkpoint.clone()),
+        ("commit_period", checkpoint),
         ("cleaning_period", cleaning),
         ("fsync", fsync.to_string()),
         ("segment", segment.to_string()),
     ];
     let is_given = |key: &str| given.lines().any(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
     all.iter()
+        .chain(journal)
         .filter(|(key, _)| kind.keys.iter().any(|known| known.name == *key) && !is_given(key))
         .map(|(key, value)| format!("{key} = {value}\n"))
         .collect()
@@ -153,7 +174,9 @@ fn draw_blocks(
     config.flash.geometry.pages_per_block = one_of(rng, &[2, 4, 8, 16, 32]);
     let (spare, extra) = (one_of(rng, &[5, 10, 30, 80]), one_of(rng, &[0, 1, 3, 10, 25]));
     let whole = u64::from(config.segment_units().unwrap_or(1)) * u64::from(config.ftl.mapping_unit);
-    large_enough(seed, config, subject, extra, |config, segments| {
+    // Block groups are larger than segments.
+    let (least, extra) = if subject.kind.overwrites { (2, extra / 4) } else { (LEAST_SEGMENTS, extra) };
+    large_enough(seed, config, subject, (least, extra), |config, segments| {
         config.user_bytes = (segments * subject.make.segment).next_multiple_of(whole);
         let geometry = &config.flash.geometry;
         let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
@@ -183,23 +206,23 @@ fn draw_segments(
         return Err(None);
     }
     let extra = one_of(rng, &[0, 1, 3, 10, 25]);
-    large_enough(seed, config, subject, extra, |config, segments| {
+    large_enough(seed, config, subject, (LEAST_SEGMENTS, extra), |config, segments| {
         config.user_bytes = segments * bytes;
         let blocks = per_segment / u64::from(config.flash.geometry.pages_per_block) * segments;
         (blocks, config.gc.free_blocks + 4)
     })
 }
 
-/// A drive with room for as many segments as the file system needs, and some more. `resize` sets the capacity for a number of segments; it says
+/// A drive with room for as many segments as the file system needs, and some more; at least `least` are tried. `resize` sets the capacity for a number of segments; it says
 /// how many blocks that takes, and how many more each plane has.
 fn large_enough(
     seed: u64,
     mut config: DriveConfig,
     subject: &Files,
-    extra: u64,
+    (least, extra): (u64, u64),
     resize: impl Fn(&mut DriveConfig, u64) -> (u64, u32),
 ) -> Result<(DriveConfig, FileHost), Option<String>> {
-    let (mut segments, mut found_before) = (24, None);
+    let (mut segments, mut found_before) = (least, None);
     loop {
         let (blocks, kept) = resize(&mut config, segments);
         let geometry = &mut config.flash.geometry;
@@ -213,9 +236,9 @@ fn large_enough(
         match FileHost::new(&case) {
             Ok(host) => return Ok((config, host)),
             // Layers take some of the drive, or do not give more for a larger one.
-            Err(Refused::FileSystem(MakeError::TooSmall { least, found, .. }))
-                if least > found && found_before != Some(found) =>
-            {
+            Err(Refused::FileSystem(
+                MakeError::TooSmall { least, found, .. } | MakeError::TooFewGroups { least, found, .. },
+            )) if least > found && found_before != Some(found) => {
                 segments = if subject.is_alone() { least } else { segments + least - found } + extra;
                 found_before = Some(found);
             }
@@ -272,7 +295,7 @@ impl FileScope {
         let mut next_cut = rng.random_range(0..between);
         for number in 0..self.calls {
             if self.cuts && number == next_cut {
-                steps.push(Step::Cut(draw_cut(rng, weights)));
+                steps.push(Step::Cut(draw_cut(rng, weights, self.kind.jobs)));
                 next_cut += rng.random_range(1..=between);
             }
             steps.push(Step::Command(mix.call(rng)));
@@ -291,7 +314,7 @@ impl FileScope {
     }
 }
 
-fn draw_cut(rng: &mut Rng, weights: [u32; 3]) -> Cut {
+fn draw_cut(rng: &mut Rng, weights: [u32; 3], jobs: &[Job]) -> Cut {
     let mut pick = rng.random_range(0..weights.iter().sum::<u32>().max(1));
     let mut whose = Whose::All;
     // The drive alone seldom: then the file system takes no changes up to the next crash.
@@ -310,8 +333,8 @@ fn draw_cut(rng: &mut Rng, weights: [u32; 3]) -> Cut {
         1 => Moment::Program,
         2 => Moment::Erase,
         3 => Moment::Durable,
-        4 | 5 => Moment::Job(one_of(rng, &Job::ALL), rng.random_range(0..15)),
-        6 | 7 => {
+        4 | 5 => Moment::Job(one_of(rng, jobs), rng.random_range(0..15)),
+        6 | 7 if jobs.contains(&Job::MapCleaning) => {
             Moment::Job(one_of(rng, &[Job::Cleaning, Job::MapCleaning, Job::MapCleaning]), rng.random_range(0..40))
         }
         _ => {

@@ -62,7 +62,7 @@ const SEGMENTS: u32 = 34;
 
 /// A drive of few and small segments. Its two dies share a channel, so their programs end one after the other. Without a command set it is
 /// one of block I/O, with a write cache.
-fn drive(set: Option<&'static CommandSet>) -> DriveConfig {
+fn drive(set: Option<&'static CommandSet>, segments: u32) -> DriveConfig {
     let mut config = handful();
     match set {
         Some(set) => {
@@ -76,8 +76,6 @@ fn drive(set: Option<&'static CommandSet>) -> DriveConfig {
     let geometry = &mut config.flash.geometry;
     (geometry.channels, geometry.chips_per_channel) = (1, 2);
     (geometry.pages_per_block, geometry.page_bytes) = (SEGMENT_BLOCKS / 2, 4096);
-    // An area for summaries takes a segment for each eight of so few blocks.
-    let segments = if set.is_some() { SEGMENTS } else { SEGMENTS + 10 };
     geometry.blocks_per_plane = segments + 8;
     config.ftl.mapping_unit = 4096;
     if set.is_some() {
@@ -92,17 +90,34 @@ impl ShortSequences {
     /// Runs all sequences of 1 up to `length` calls, behind each a sync, cut at each event; until one fails, or `stop` is set. `watch`
     /// hears of the counts now and then.
     pub fn run(&self, stop: &AtomicBool, watch: &(dyn Fn(&Totals) + Sync)) -> Outcome<Files> {
-        let case = |fsync: &str| {
-            let kind = FileSystemKind::of_name(self.kind).unwrap_or_else(|error| panic!("{error}"));
-            let keys = "logs = 2\ncache = 409600\ncheckpoint_period = 0\ncleaning_period = 0\n";
-            let has_segment = kind.keys.iter().any(|key| key.name == "segment");
-            let segment = if has_segment { format!("segment = {}\n", SEGMENT_BLOCKS * 4096) } else { String::new() };
-            let keys = format!("{keys}{segment}fsync = \"{fsync}\"\n");
+        let kind = FileSystemKind::of_name(self.kind).unwrap_or_else(|error| panic!("{error}"));
+        let has = |name: &str| kind.keys.iter().any(|key| key.name == name);
+        // An area for summaries takes a segment for each eight of so few blocks, and a journal takes 256 blocks.
+        let (variants, segments) = if has("rules") {
+            (["rules = \"ext3\"\n", "rules = \"ext4\"\n"], SEGMENTS + 40)
+        } else {
+            let extra = if kind.command_set.is_some() { 0 } else { 10 };
+            (["fsync = \"roll-forward\"\n", "fsync = \"check-point\"\n"], SEGMENTS + extra)
+        };
+        let case = |variant: &str| {
+            let all = [
+                ("logs", "2".to_string()),
+                ("cache", "409600".to_string()),
+                ("checkpoint_period", "0".to_string()),
+                ("commit_period", "0".to_string()),
+                ("cleaning_period", "0".to_string()),
+                ("segment", (SEGMENT_BLOCKS * 4096).to_string()),
+                ("group", "524288".to_string()),
+                ("journal", "1048576".to_string()),
+            ];
+            let of_kind = all.iter().filter(|(key, _)| has(key));
+            let keys: String = of_kind.map(|(key, value)| format!("{key} = {value}\n")).collect();
+            let keys = format!("{keys}{variant}");
             let subject = Files::new(self.kind, &keys, "short sequences").unwrap_or_else(|error| panic!("{error}"));
             let before: Vec<Step<FileCall>> = BEFORE.map(step).into();
-            Case { seed: 1, drive: drive(kind.command_set), subject, steps: before }
+            Case { seed: 1, drive: drive(kind.command_set, segments), subject, steps: before }
         };
-        let systems = ["roll-forward", "check-point"].map(case);
+        let systems = variants.map(case);
         let alphabet = ALPHABET.map(step);
         let sequences = Sequences { systems: &systems, alphabet: &alphabet, length: self.length, jobs: self.jobs };
         sequences.run(stop, watch, &every_cut)

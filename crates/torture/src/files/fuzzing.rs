@@ -13,6 +13,7 @@ use ssdlab_fs::format::summary::{Link, Owner};
 use ssdlab_fs::format::superblock::{Areas, Superblock};
 use ssdlab_fs::format::usage::{SegmentUse, Usage, WithBits};
 use ssdlab_fs::format::{BLOCK, Bytes, block_of, directory, map, mend, summary, superblock, usage, zeroes};
+use ssdlab_fs::journaling::{self, Rules};
 use ssdlab_fs::kinds::FileSystemKind;
 use ssdlab_fs::{Call, Content, FileId, FileKind, FileSystem, MakeOptions, Options, ROOT, Reply};
 use ssdlab_host::Device;
@@ -59,7 +60,18 @@ pub fn sample_with_areas() -> Box<dyn Device> {
     sample_on(small_block_drive(BLOCKS, Contents::Nothing), &make)
 }
 
+/// A file system of the kind `journaling` with the files of [`sample`], whose journal has transactions.
+///
+/// # Panics
+/// Never: the drive is large enough.
+pub fn sample_with_journal(rules: Rules) -> Box<dyn Device> {
+    let kind = FileSystemKind::of_name("journaling").expect("it is one");
+    let make = MakeOptions { kind, segment: 1 << 20, journal: 1 << 20, rules, ..MakeOptions::default() };
+    sample_on(small_block_drive(BLOCKS, Contents::Nothing), &make)
+}
+
 fn sample_on(drive: Box<dyn Device>, make: &MakeOptions) -> Box<dyn Device> {
+    let kind = make.kind;
     let mut fs = FileSystem::make(drive, make, &cache(400)).expect("a drive that is large enough");
     let make = |fs: &mut FileSystem, call: Call| match ask(fs, call).result {
         Ok(Reply::Found(found)) => found.file,
@@ -89,7 +101,8 @@ fn sample_on(drive: Box<dyn Device>, make: &MakeOptions) -> Box<dyn Device> {
         write(&mut fs, large, at * 7_000_000_000, 20_000);
         assert_eq!(ask(&mut fs, Call::Fsync { file: large }).result, Ok(Reply::Done));
     }
-    assert_eq!(fs.metrics().rolled_fsyncs - before, 11, "no fsync is a check-point");
+    let rolled = fs.metrics().rolled_fsyncs - before;
+    assert_eq!(rolled, if kind.overwrites { 0 } else { 11 }, "no fsync of a log is a check-point");
     fs.into_device()
 }
 
@@ -132,7 +145,7 @@ fn has_header(block: &Bytes) -> bool {
 
 /// Whether a block has the header of a superblock, whose checksum is that of no file system in particular.
 fn is_superblock(block: &Bytes) -> bool {
-    matches!(&block[8..12], b"ALFS" | b"LFSS")
+    matches!(&block[8..12], b"ALFS" | b"LFSS" | b"JFSS")
 }
 
 /// What came of a damaged image.
@@ -160,12 +173,25 @@ pub fn damaged_image_with_areas(bytes: &[u8]) -> Handled {
     damaged(sample_with_areas, bytes)
 }
 
+/// Damages the sample with a journal as [`damaged_image`] does the other, by the rules that the last byte says.
+///
+/// # Panics
+/// Something panics that should end with an error.
+pub fn damaged_image_with_journal(bytes: &[u8]) -> Handled {
+    let is_odd = bytes.last().is_some_and(|byte| byte & 1 == 1);
+    let sample: fn() -> Box<dyn Device> =
+        if is_odd { || sample_with_journal(Rules::Ext3) } else { || sample_with_journal(Rules::Ext4) };
+    damaged(sample, bytes)
+}
+
 fn damaged(sample: fn() -> Box<dyn Device>, bytes: &[u8]) -> Handled {
     let Some((first, edits)) = bytes.split_first() else { return Handled::default() };
     let mut device = sample();
     let volume = volume(&*device);
     let all: Vec<u32> = (0..BLOCKS).filter(|block| device.record(u64::from(*block) * 8).is_some()).collect();
     let is_mended = first & 3 != 0;
+    let first_block = device.record(0).map(block_of);
+    let journaled = first_block.and_then(|block| journaling::format::superblock::Superblock::decode(&block).ok());
     for one in edits.chunks_exact(EDIT).take(24) {
         // Of more than 256 blocks of metadata an edit reaches every one by its place in it, too.
         let which = usize::from(one[0]) + (usize::from(first >> 2) << 8);
@@ -176,6 +202,9 @@ fn damaged(sample: fn() -> Box<dyn Device>, bytes: &[u8]) -> Handled {
         if is_mended && has_header(&bytes) {
             let volume = if is_superblock(&bytes) { 0 } else { volume };
             mend(&mut bytes, volume);
+        }
+        if let Some(superblock) = journaled.as_ref().filter(|_| is_mended) {
+            journaling::format::mend(superblock, block, &mut bytes);
         }
         device.keep_record(sector, &bytes[..]);
     }

@@ -90,7 +90,7 @@ impl FileHost {
             fs: Some(fs),
             allowed: below.allowed,
             below,
-            oracle: is_cut.then(|| Oracle::new(&model, case.subject.rolls())),
+            oracle: is_cut.then(|| case.subject.oracle(&model)),
             is_cut,
             model,
             in_flight: BTreeMap::new(),
@@ -567,7 +567,7 @@ impl FileHost {
         };
         totals.sectors_compared += model.files().map(|(_, bytes)| bytes.blocks().count() as u64 * 8).sum::<u64>();
         self.model = model;
-        self.oracle = self.is_cut.then(|| Oracle::new(&self.model, self.subject.rolls()));
+        self.oracle = self.is_cut.then(|| self.subject.oracle(&self.model));
         self.next_order = tree::ask(self.fs(), Call::StatFs).order + 1;
         self.collect();
         // A drive that takes no more may have shown what it can no longer put on flash: with its power that is gone.
@@ -585,7 +585,7 @@ impl FileHost {
         if self.fs().read_only_reason().is_some() {
             return ControlFlow::Continue(());
         }
-        let oracle = Oracle::new(&self.durable_model(), self.subject.rolls());
+        let oracle = self.subject.oracle(&self.durable_model());
         let until = Nanos(self.fs().now().0.saturating_add(self.below.hangs_after.0));
         match self.fs.take().expect("it is mounted").unmount_by(until) {
             Ok(device) => {

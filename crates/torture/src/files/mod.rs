@@ -38,6 +38,9 @@ pub use exhaustive::ShortSequences;
 pub use host::FileHost;
 pub use small::{small_block_drive, small_drive};
 
+use model::Model;
+use oracle::Oracle;
+
 use crate::case::{Case, Refused, Subject};
 use crate::cut::Whose;
 use crate::script::{Keys, ScriptError};
@@ -83,9 +86,10 @@ impl Files {
         self.stack.is_none()
     }
 
-    /// Whether an fsync of a file makes the file alone durable.
-    fn rolls(&self) -> bool {
-        self.options.fsync == Fsync::RollForward
+    /// What may be there after a crash, where `model` is durable.
+    fn oracle(&self, model: &Model) -> Oracle {
+        // An fsync of a file may make the file alone durable; and a cut may leave a part of a block that is written in place.
+        Oracle::new(model, self.options.fsync == Fsync::RollForward, self.kind.overwrites)
     }
 }
 

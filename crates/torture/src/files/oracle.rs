@@ -27,6 +27,9 @@ type Place = (FileId, Vec<u8>);
 /// Most bytes of a file that are read one behind the other; of a longer one the blocks that were written, and some between them.
 const MOST_READ: u64 = 4 << 20;
 
+/// Bytes that a cut leaves whole.
+const SECTOR: usize = 512;
+
 /// What was true of a file, and since which call.
 #[derive(Clone, Debug, Default)]
 struct History {
@@ -62,12 +65,14 @@ pub(super) struct Oracle {
     /// The last fsync of a file that took effect, and the last that was answered.
     fsyncs: BTreeMap<FileId, u64>,
     promises: BTreeMap<FileId, u64>,
+    /// Blocks are written in place: a cut may leave each sector of one as another call left it.
+    tears: bool,
     zeroes: Block,
 }
 
 impl Oracle {
     /// What is there is durable.
-    pub(super) fn new(model: &Model, rolls: bool) -> Oracle {
+    pub(super) fn new(model: &Model, rolls: bool, tears: bool) -> Oracle {
         let mut oracle = Oracle {
             names: Vec::new(),
             floor: 0,
@@ -78,6 +83,7 @@ impl Oracle {
             unlinked: BTreeSet::new(),
             fsyncs: BTreeMap::new(),
             promises: BTreeMap::new(),
+            tears,
             zeroes: Arc::new([0; BLOCK as usize]),
         };
         oracle.note_names(0, model);
@@ -337,6 +343,9 @@ impl Oracle {
         if begins_unknown || allowed.iter().any(|(_, version)| version[..found.len()] == *found) {
             return;
         }
+        if self.tears && is_torn(allowed, found) {
+            return;
+        }
         let older = versions.iter().find(|(_, version)| version[..found.len()] == *found).map(|(order, _)| *order);
         let what = match older {
             Some(order) => format!("as call {order} left it"),
@@ -348,6 +357,15 @@ impl Oracle {
             "block {block} of file {file}, {size} bytes, is {what}: expected it as one of the calls {orders:?} left it, since call {floor}"
         );
     }
+}
+
+/// Whether each sector of a block is as some call left it.
+fn is_torn(allowed: &[(u64, Block)], found: &[u8]) -> bool {
+    let sectors = found.chunks(SECTOR).enumerate();
+    let is_known = |(index, sector): (usize, &[u8])| {
+        allowed.iter().any(|(_, version)| version[index * SECTOR..][..sector.len()] == *sector)
+    };
+    sectors.into_iter().all(is_known)
 }
 
 impl History {

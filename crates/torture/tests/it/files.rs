@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use rand::RngExt;
 use ssdlab_base::{Rng, rng};
-use ssdlab_torture::files::fuzzing::{Handled, damaged_block, damaged_image, damaged_image_with_areas};
+use ssdlab_torture::files::fuzzing::{
+    Handled, damaged_block, damaged_image, damaged_image_with_areas, damaged_image_with_journal,
+};
 use ssdlab_torture::files::{FileScope, ShortSequences};
 use ssdlab_torture::seeds;
 
@@ -32,6 +34,12 @@ fn calls_of_lfs_have_the_results_of_the_model() {
     repeated_in_a_model("lfs", 850);
 }
 
+/// By the rules of ext3 and of ext4.
+#[test]
+fn calls_of_a_journaling_file_system_have_the_results_of_the_model() {
+    repeated_in_a_model("journaling", 850);
+}
+
 /// What an fsync covers survives. Each kind of work is cut at least so many times.
 #[test]
 fn crashes_and_cuts_lose_nothing_that_is_durable() {
@@ -43,6 +51,12 @@ fn crashes_and_cuts_lose_nothing_that_is_durable() {
 #[test]
 fn crashes_and_cuts_of_lfs_lose_nothing_that_is_durable() {
     survives("lfs", &[("checkpoint", 100), ("mount", 100), ("trim", 50), ("cleaning", 30)]);
+}
+
+/// On drives with and without write buffers, by the rules of ext3 and of ext4.
+#[test]
+fn crashes_and_cuts_of_a_journaling_file_system_lose_nothing_that_is_durable() {
+    survives("journaling", &[("commit", 100), ("mount", 100), ("trim", 50), ("home", 50)]);
 }
 
 fn survives(kind: &str, works: &[(&str, u64)]) {
@@ -66,6 +80,11 @@ fn every_cut_of_every_short_sequence_of_calls_is_survived() {
 #[test]
 fn every_cut_of_every_short_sequence_of_calls_of_lfs_is_survived() {
     short_sequences("lfs");
+}
+
+#[test]
+fn every_cut_of_every_short_sequence_of_calls_of_a_journaling_file_system_is_survived() {
+    short_sequences("journaling");
 }
 
 fn short_sequences(kind: &'static str) {
@@ -113,6 +132,22 @@ fn damaged_images_of_lfs_are_answered_with_errors_and_never_with_a_panic() {
         let (image, _) = damaged_by(damaged_image_with_areas, seed);
         (images, named, refused) = (images + 1, named + u32::from(image.named), refused + u32::from(image.refused));
     });
+    println!("{images} images: the check names something in {named}, {refused} mounts are refused");
+    assert!(images < 500 || (named > 100 && refused > 5), "{named} named, {refused} refused");
+}
+
+#[test]
+fn damaged_images_with_a_journal_are_answered_with_errors_and_never_with_a_panic() {
+    let (mut images, mut named, mut refused) = (0, 0, 0);
+    seeds::campaign(
+        "files",
+        "damaged_images_with_a_journal_are_answered_with_errors_and_never_with_a_panic",
+        500,
+        |seed| {
+            let (image, _) = damaged_by(damaged_image_with_journal, seed);
+            (images, named, refused) = (images + 1, named + u32::from(image.named), refused + u32::from(image.refused));
+        },
+    );
     println!("{images} images: the check names something in {named}, {refused} mounts are refused");
     assert!(images < 500 || (named > 100 && refused > 5), "{named} named, {refused} refused");
 }

@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 calls.
-const ALLOWED: [(FsBug, u64); 25] = [
+const ALLOWED: [(FsBug, u64); 32] = [
     (FsBug::TrimBeforeCheckpoint, 400),
     (FsBug::CheckpointBeforeData, 400),
     (FsBug::OpenSegmentContinued, 400),
@@ -35,12 +35,19 @@ const ALLOWED: [(FsBug, u64); 25] = [
     (FsBug::NewestPlaceOverwritten, 400),
     (FsBug::NeededBlockWritten, 400),
     (FsBug::NodesBeforeFlush, 400),
+    (FsBug::CommitBeforeFlush, 400),
+    (FsBug::FreedBlockUsedAgain, 400),
+    (FsBug::RevokedBlockReplayed, 400),
+    (FsBug::DiscardBeforeCommit, 400),
+    (FsBug::OrderedDataNotWaitedFor, 400),
+    (FsBug::TailBeforeBlocks, 400),
+    (FsBug::TornTransactionReplayed, 400),
 ];
 
 #[test]
 fn every_bug_seeded_into_a_file_system_is_found_within_its_seeds() {
     assert_eq!(ALLOWED.map(|(bug, _)| bug), FsBug::ALL);
-    let [alfs, lfs] = ["alfs", "lfs"].map(|kind| {
+    let [alfs, lfs, journaling] = ["alfs", "lfs", "journaling"].map(|kind| {
         let mut scope = FileScope::new(kind, "", 200).expect("a kind of file system");
         scope.faults = false;
         scope
@@ -48,7 +55,11 @@ fn every_bug_seeded_into_a_file_system_is_found_within_its_seeds() {
     hunt("| bug seeded into a file system | seeds needed | allowed |", &ALLOWED, FsBug::story, |bug, number| {
         seed(None);
         // These are in what only the other kind has, or need a write cache.
-        let scope = if bug >= FsBug::NewestPlaceOverwritten { &lfs } else { &alfs };
+        let scope = match bug {
+            bug if bug >= FsBug::CommitBeforeFlush => &journaling,
+            bug if bug >= FsBug::NewestPlaceOverwritten => &lfs,
+            _ => &alfs,
+        };
         let case = draw(number, scope).expect("a case is drawn");
         seed(Some(bug));
         let fails = run(&case, &mut Totals::default()).is_err();
