@@ -11,6 +11,7 @@ mod lost;
 mod payloads;
 mod planted;
 mod planted_areas;
+mod planted_journal;
 mod records;
 mod roll_forward;
 mod timers;
