@@ -64,17 +64,11 @@ pub enum FsBug {
     RevokedBlockReplayed,
     /// Freed blocks are trimmed before their commit is durable.
     DiscardBeforeCommit,
-    /// A commit does not wait for the data that its metadata names.
-    OrderedDataNotWaitedFor,
-    /// The log begins behind transactions whose blocks are not at their places.
-    TailBeforeBlocks,
-    /// A mount replays a transaction whose checksum does not match.
-    TornTransactionReplayed,
 }
 
 impl FsBug {
     /// All of them.
-    pub const ALL: [FsBug; 32] = [
+    pub const ALL: [FsBug; 29] = [
         FsBug::TrimBeforeCheckpoint,
         FsBug::CheckpointBeforeData,
         FsBug::OpenSegmentContinued,
@@ -104,9 +98,6 @@ impl FsBug {
         FsBug::FreedBlockUsedAgain,
         FsBug::RevokedBlockReplayed,
         FsBug::DiscardBeforeCommit,
-        FsBug::OrderedDataNotWaitedFor,
-        FsBug::TailBeforeBlocks,
-        FsBug::TornTransactionReplayed,
     ];
 
     /// What goes wrong, in one line of a table.
@@ -146,9 +137,6 @@ impl FsBug {
             FsBug::FreedBlockUsedAgain => "a freed block is used again before its commit is durable",
             FsBug::RevokedBlockReplayed => "a mount replays a revoked block",
             FsBug::DiscardBeforeCommit => "freed blocks are trimmed before their commit is durable",
-            FsBug::OrderedDataNotWaitedFor => "a commit does not wait for the data that it names",
-            FsBug::TailBeforeBlocks => "the log forgets a transaction whose blocks are not at their places",
-            FsBug::TornTransactionReplayed => "a mount replays a transaction that is not whole",
         }
     }
 }

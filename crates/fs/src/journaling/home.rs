@@ -8,7 +8,6 @@ use ssdlab_base::{Nanos, Op, Request};
 use super::system::{Journaling, Purpose};
 use super::write_out::MOST_BLOCKS;
 use crate::format::Bytes;
-use crate::seeded::{FsBug, seeded};
 
 /// A block that was committed and is not durable at its place.
 #[derive(Debug)]
@@ -100,7 +99,7 @@ pub(crate) enum Step {
     /// Blocks of transactions up to this one are written.
     Blocks(u64),
     /// Those are flushed.
-    Flush(u64),
+    Flush,
     /// The superblock of the journal forgets so many transactions.
     Tail(usize),
 }
@@ -140,20 +139,20 @@ impl Journaling {
             }
             Step::Blocks(limit) => {
                 let any = self.send_home(|sequence, _| sequence <= limit);
-                let is_open = self.core.homes.is_open(limit) && !seeded(FsBug::TailBeforeBlocks);
+                let is_open = self.core.homes.is_open(limit);
                 if is_open || self.commit.writes_superblock() {
                     return any;
                 }
                 if self.has_write_cache && self.core.homes.needed() <= limit {
                     self.core.homes.flushes += 1;
-                    self.home = Step::Flush(limit);
+                    self.home = Step::Flush;
                     self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::FlushHome(self.core.homes.flushes));
                     return true;
                 }
-                self.send_tail(limit);
+                self.send_tail();
                 true
             }
-            Step::Flush(_) | Step::Tail(_) => false,
+            Step::Flush | Step::Tail(_) => false,
         }
     }
 
@@ -197,15 +196,14 @@ impl Journaling {
     /// A flush behind blocks at their places has ended.
     pub(super) fn home_flushed(&mut self, flush: u64) {
         self.core.homes.is_flushed(flush);
-        if let Step::Flush(limit) = self.home {
-            self.send_tail(limit);
+        if self.home == Step::Flush {
+            self.send_tail();
         }
     }
 
     /// The log begins behind what is not needed any more.
-    fn send_tail(&mut self, limit: u64) {
-        let needed = if seeded(FsBug::TailBeforeBlocks) { limit.saturating_add(1) } else { self.core.homes.needed() };
-        let needed = needed.min(self.commit.sequence());
+    fn send_tail(&mut self) {
+        let needed = self.core.homes.needed().min(self.commit.sequence());
         let (tail, gone) = self.log.tail(needed);
         let is_told = self.log.is_empty || !self.log.has_none();
         if gone == 0 && is_told {

@@ -120,8 +120,7 @@ impl Log<'_> {
                 }
                 Ok(Record::Commit(expected)) => {
                     whole.count = before - self.left;
-                    let is_whole = sum.end() == expected || seeded(FsBug::TornTransactionReplayed);
-                    return Ok(is_whole.then_some(whole));
+                    return Ok((sum.end() == expected).then_some(whole));
                 }
                 Err(_) => return Ok(None),
             }

@@ -11,7 +11,6 @@ use super::view::View;
 use crate::call::BLOCK_BYTES;
 use crate::core::cache::Key;
 use crate::format::BLOCK_SECTORS;
-use crate::seeded::{FsBug, seeded};
 
 /// Most blocks of a write command: 512 KB, as Linux sends to a drive that takes so much.
 pub(crate) const MOST_BLOCKS: u32 = 128;
@@ -146,7 +145,7 @@ impl Op for Place {
             let inode = core.inode(number);
             core.put_inode(&inode);
         }
-        if (is_ordered || is_growing) && !seeded(FsBug::OrderedDataNotWaitedFor) {
+        if is_ordered || is_growing {
             core.running.ordered.insert(write);
         }
         core.promise(number);
