@@ -16,8 +16,10 @@ use crate::log_structured::LogStructured;
 use crate::reader::Reader;
 use crate::{alfs, journaling, lfs};
 
-/// Every kind of file system.
-pub const KINDS: &[FileSystemKind] = &[
+/// Every kind of file system that is offered. The last one is being built: the feature `journaling` offers it, too.
+pub const KINDS: &[FileSystemKind] = if cfg!(feature = "journaling") { ALL } else { ALL.split_at(ALL.len() - 1).0 };
+
+const ALL: &[FileSystemKind] = &[
     FileSystemKind {
         name: "alfs",
         summary: "AMF's log-structured file system on append-only segments (Lee et al., FAST 2016)",
