@@ -62,7 +62,7 @@ impl Journaling {
         }
         match done.purpose {
             Purpose::Load(number) => self.load_ended(done, number),
-            Purpose::Write(write) => self.write_ended(write),
+            Purpose::Write(write) => self.write_ended(write, is_well),
             Purpose::Home(write) => self.home_written(write, is_well),
             Purpose::Flush(task) => self.runnable.push_back(task),
             Purpose::Trim(first, count) => {
@@ -86,11 +86,12 @@ impl Journaling {
         }
     }
 
-    fn write_ended(&mut self, write: u32) {
+    /// Pages that the device did not take stay as they are: they are nowhere else.
+    fn write_ended(&mut self, write: u32, is_well: bool) {
         let Writing { number, pages } = self.writing.take(write);
         self.core.open_writes.remove(&number);
         self.core.writing_pages -= pages.len();
-        for key in pages {
+        for key in pages.into_iter().filter(|_| is_well) {
             self.core.page_is_written(key, number);
         }
         self.writes_ended();
