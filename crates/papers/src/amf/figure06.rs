@@ -30,7 +30,9 @@ pub(super) static FIGURE: Figure = Figure {
             command comes: first the FTL (b), then LFS cleans one segment and discards it, and the FTL collects again (c). Copies by \
             the FTL are programs of its garbage collection, copies by LFS the valid blocks of the segments that it cleaned. A copy of a \
             file by the FTL was in vain where LFS moved the file afterwards.",
-    differs: "",
+    differs: "The paper does not say when its FTL collects garbage: here as soon as no command comes. Check-points, tables and summaries \
+              are overwritten, and the root directory and the file that uses up the space lie beside files, so the FTL has more to copy \
+              and to erase than the paper draws. Pages are striped over two channels, so that other files lie beside what is overwritten.",
     series: &[COPIES, OF_FILES, ERASES, IN_VAIN],
     content: Content::Facts(draw),
 };
