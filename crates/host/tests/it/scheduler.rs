@@ -72,6 +72,48 @@ fn what_is_read_through_the_scheduler_is_what_is_read_without() {
     assert!(merged > 100, "only {merged} requests were merged: this test tests nothing");
 }
 
+/// A request that waits in the scheduler reaches the drive after its record was kept: there it dropped the record, and a file system
+/// above did not find its metadata.
+#[test]
+fn records_of_writes_that_wait_are_found() {
+    let mut found = 0;
+    for seed in 0..30 {
+        let mut rng = rng(seed, "records");
+        let mut config = configs::random(&mut rng);
+        config.flash.faults = Default::default();
+        if config.user_bytes < 128 * 512 {
+            continue;
+        }
+        let options = Options { contents: Contents::Nothing, ..OPTIONS };
+        let member = || Member::alone(Drive::new(&config, options).expect("a drive"), options);
+        let mut plain = member();
+        let scheduling = SchedulerConfig::fifo(rng.random_range(1..=3), rng.random_range(0..20) * 512);
+        let mut scheduled = Scheduler::new(member(), scheduling);
+        for number in 0..300_u64 {
+            let (block, at) = (rng.random_range(0..16), scheduled.now());
+            let op = if rng.random_bool(0.9) { Op::Write } else { Op::Trim };
+            let request = Request { at, tag: number as u32, ..Request::new(op, block * 8, 8) };
+            let is_kept = op == Op::Write && rng.random_bool(0.7);
+            for device in [&mut *plain as &mut dyn BlockDevice, &mut scheduled] {
+                device.submit(&request, Data::Nothing);
+                if is_kept {
+                    device.keep_record(block * 8, &number.to_le_bytes());
+                }
+            }
+            if rng.random_bool(0.1) {
+                scheduled.run_until(at + Nanos(rng.random_range(0..2_000_000)));
+                plain.run_until(scheduled.now());
+            }
+            for block in 0..16 {
+                let record = plain.record(block * 8);
+                assert_eq!(scheduled.record(block * 8), record, "seed {seed}, request {number}, block {block}");
+                found += u64::from(record.is_some());
+            }
+        }
+    }
+    assert!(found > 10_000, "only {found} records were compared");
+}
+
 /// The drive's tags are the scheduler's. Where several answers came at one instant, those that had been given were left in the list
 /// as answers without words to the tag 0, and the command with the tag 0 got one of them.
 #[test]

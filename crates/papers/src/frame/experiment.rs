@@ -98,8 +98,8 @@ pub struct InputText {
 pub struct Phase {
     /// What figures choose by.
     pub name: String,
-    /// Bytes that the program read or wrote in it, in equal parts; 0 where it rested. The file system may have sent more, or fewer.
-    pub bytes: u64,
+    /// Bytes that the program read or wrote in it, in equal parts; nothing where it rested. The file system may have sent more, or fewer.
+    pub bytes: Option<u64>,
     /// Requests before each part, and before what comes after the last one.
     pub parts: Vec<u64>,
 }

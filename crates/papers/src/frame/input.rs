@@ -95,6 +95,9 @@ fn phases(stated: &InputText, requests: u64, limit: Option<u64>) -> Result<Vec<P
                 "at least 2: a beginning and an end",
             ));
         };
+        if phase.bytes == Some(0) {
+            return Err(wrong("0 bytes".to_string(), "what the program read or wrote"));
+        }
         if let Some(pair) = phase.parts.windows(2).find(|pair| pair[0] >= pair[1]) {
             return Err(wrong(format!("part {} before {}", pair[0], pair[1]), "rising numbers of requests"));
         }
@@ -276,5 +279,7 @@ mod tests {
             refused(&TWO.replace("[12, 20]", "[12]")),
             format!("{of} 1 numbers in `parts`, expected at least 2: a beginning and an end")
         );
+        let without = TWO.replacen("bytes = 8", "bytes = 0", 1);
+        assert_eq!(refused(&without), "input 'x', phase 'a': found 0 bytes, expected what the program read or wrote");
     }
 }

@@ -98,7 +98,7 @@ fn completed_at(run: &Measured, requests: u64) -> Option<f64> {
 fn rate(run: &Measured, phase: &Phase, parts: Range<usize>) -> Option<f64> {
     let (first, end) = (phase.parts.get(parts.start)?, phase.parts.get(parts.end)?);
     let seconds = completed_at(run, *end)? - completed_at(run, *first)?;
-    let bytes = phase.bytes as f64 * parts.len() as f64 / count(phase) as f64;
+    let bytes = phase.bytes.unwrap_or(0) as f64 * parts.len() as f64 / count(phase) as f64;
     (seconds > 0.0).then(|| bytes / 1e6 / seconds)
 }
 
@@ -121,7 +121,7 @@ fn map_reads(run: &Measured, phase: &Phase, parts: Range<usize>) -> Option<f64> 
     let (first, end) = (phase.parts.get(parts.start)?, phase.parts.get(parts.end)?);
     let (from, to) = (completed_at(run, *first)?, completed_at(run, *end)?);
     let within = timeline(run, "reads.mapping").into_iter().filter(|&(end, _)| from < end && end <= to);
-    let pages = phase.bytes as f64 * parts.len() as f64 / count(phase) as f64 / MAP_PAGE as f64;
+    let pages = phase.bytes.unwrap_or(0) as f64 * parts.len() as f64 / count(phase) as f64 / MAP_PAGE as f64;
     Some(within.map(|(_, reads)| reads).sum::<f64>() / pages)
 }
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn phase_of(parts: &[u64]) -> Phase {
-        Phase { name: "random write".to_string(), bytes: 12_000_000, parts: parts.to_vec() }
+        Phase { name: "random write".to_string(), bytes: Some(12_000_000), parts: parts.to_vec() }
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         let result = json!({ "devices": [{ "complete": true, "timeline": timeline }] });
         let run = Measured::of(&result).expect("it is complete");
         let parts: Vec<u64> = (0..=PARTS as u64).map(|part| 10 * part).collect();
-        let phase = Phase { bytes: PARTS as u64 * 3 * MAP_PAGE, ..phase_of(&parts) };
+        let phase = Phase { bytes: Some(PARTS as u64 * 3 * MAP_PAGE), ..phase_of(&parts) };
         let close = |ours: Option<f64>, wanted: f64| (ours.expect("a value") - wanted).abs() < 1e-9;
         assert!(close(ssr_by_before(&run, &phase), 0.5), "{:?}", ssr_by_before(&run, &phase));
         assert!(close(map_reads(&run, &phase, BEFORE_SSR), 1.0), "{:?}", map_reads(&run, &phase, BEFORE_SSR));

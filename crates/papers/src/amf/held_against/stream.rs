@@ -86,7 +86,7 @@ impl Stream {
         let of = |phase: &crate::frame::Phase| {
             let [first, .., end] = phase.parts[..] else { return None };
             let requests = first as usize..end as usize;
-            Some(Phase { name: phase.name.clone(), bytes: phase.bytes, requests })
+            Some(Phase { name: phase.name.clone(), bytes: phase.bytes.unwrap_or(0), requests })
         };
         Ok(Stream { requests, phases: input.phases.iter().filter_map(of).collect() })
     }
