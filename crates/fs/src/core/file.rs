@@ -15,15 +15,39 @@ const STREAMS: usize = 16;
 /// How many times a file becomes shorter before those are forgotten that nothing needs any more.
 const SHORTENINGS: usize = 64;
 
+/// Pages of the first window of read-ahead, where it may take so many.
+const FIRST: u32 = 4;
+
 /// A stream of reads that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stream {
     /// The page behind the last read.
-    pub(crate) next: u32,
+    next: u32,
     /// Pages that are read ahead.
-    pub(crate) window: u32,
+    window: u32,
     /// The page behind the last one that was read ahead.
-    pub(crate) end: u32,
+    end: u32,
+}
+
+impl Stream {
+    /// Pages that are read ahead now behind a read of a file of so many, where a window has `most`; `None` while half of the last one is
+    /// left.
+    pub(crate) fn window(
+        &mut self,
+        read: &std::ops::Range<u32>,
+        most: u32,
+        pages: u32,
+    ) -> Option<std::ops::Range<u32>> {
+        self.next = read.end;
+        self.end = self.end.max(read.end);
+        if self.end - read.end > self.window / 2 {
+            return None;
+        }
+        self.window = (self.window * 2).clamp(FIRST.min(most), most);
+        let (from, end) = (self.end, (read.end + self.window).min(pages));
+        self.end = end.max(from);
+        Some(from..end)
+    }
 }
 
 /// How a file is being read. Calls do not say which open they belong to, so a stream is known by where it goes on: the one that was

@@ -6,9 +6,6 @@ use crate::calls::data::blocks;
 use crate::core::{Core, Stop, View};
 use crate::log_structured::LogStructured;
 
-/// Pages of the first window, where read-ahead may take so many.
-const FIRST: u32 = 4;
-
 impl LogStructured {
     /// A file is read: what follows is read ahead if reads follow each other.
     pub(crate) fn read_ahead(&mut self, number: u32, offset: u64, length: u32) {
@@ -19,19 +16,11 @@ impl LogStructured {
         if most == 0 || range.is_empty() {
             return;
         }
-        let Some(state) = file.read_ahead.stream(&range) else { return };
-        state.next = range.end;
-        state.end = state.end.max(range.end);
-        // Half of the window is left: the next one is read.
-        if state.end - range.end > state.window / 2 {
-            return;
-        }
-        state.window = (state.window * 2).clamp(FIRST.min(most), most);
-        let (from, end) = (state.end, (range.end + state.window).min(Core::blocks_of(size)));
-        state.end = end.max(from);
+        let Some(stream) = file.read_ahead.stream(&range) else { return };
+        let Some(ahead) = stream.window(&range, most, Core::blocks_of(size)) else { return };
         let mut needs = Vec::new();
         let view = View::of(&self.core);
-        for block in from..end {
+        for block in ahead {
             let Some(inode) = view.core.cache.inode(number) else { break };
             // Index blocks are not read ahead: where one is missing, its reader asks for it.
             match view.page(inode, block) {

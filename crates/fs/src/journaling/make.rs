@@ -30,7 +30,7 @@ const FLEX: u32 = 16;
 /// Blocks of a journal at least.
 const LEAST_JOURNAL: u64 = 256;
 
-/// Blocks of which a last group is not worth its metadata.
+/// Blocks of a last group at least: with fewer it is not worth its metadata.
 const LEAST_GROUP: u64 = 50;
 
 /// Blocks that files need at least.

@@ -23,7 +23,7 @@ use crate::format::{BLOCK_SECTORS, Bad, Bytes};
 use crate::kinds::Mounted;
 use crate::reader::Reader;
 
-/// Blocks of groups of which a copy of the superblock is looked for.
+/// Blocks of a group, by which a mount looks for a copy of the superblock: all sizes that a group can have.
 const GROUPS: [u32; 10] = [32768, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
 
 /// Whether a journaling file system can be on a device: one that takes writes anywhere.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::{Drive, DriveConfig, Options as DriveOptions, Status};
-use ssdlab_flash::{Cause, Contents, Geometry, OpKind};
+use ssdlab_flash::{Cause, Contents, Geometry, Observer, OpKind};
 use ssdlab_fs::config::Fsync;
 use ssdlab_fs::format::checkpoint::Checkpoint;
 use ssdlab_fs::format::identify::Identity;
@@ -32,8 +32,20 @@ pub(super) fn made(
     make: &MakeOptions,
     options: &Options,
 ) -> Result<FileSystem, String> {
+    watched(config, contents, make, options, None)
+}
+
+/// A new file system on a new drive, whose chips are watched.
+fn watched(
+    config: &DriveConfig,
+    contents: Contents,
+    make: &MakeOptions,
+    options: &Options,
+    observer: Option<Box<dyn Observer>>,
+) -> Result<FileSystem, String> {
     let drive_options = DriveOptions { seed: 1, contents };
-    let drive = Drive::new(config, drive_options).map_err(|error| error.to_string())?;
+    let mut drive = Drive::new(config, drive_options).map_err(|error| error.to_string())?;
+    drive.observe(observer);
     FileSystem::make(Member::alone(drive, drive_options), make, options).map_err(|error| error.to_string())
 }
 
@@ -165,12 +177,8 @@ impl Small {
             fsync: Fsync::Checkpoint,
             ..Options::default()
         };
-        let drive_options = DriveOptions { seed: 1, contents: Contents::Bytes };
-        let mut drive = Drive::new(config, drive_options).map_err(|error| error.to_string())?;
         let spans = Spans::default();
-        drive.observe(Some(Box::new(spans.clone())));
-        let device = Member::alone(drive, drive_options);
-        let fs = FileSystem::make(device, &make, &options).map_err(|error| error.to_string())?;
+        let fs = watched(config, Contents::Bytes, &make, &options, Some(Box::new(spans.clone())))?;
         Ok(Small { fs, spans, files: BTreeMap::new() })
     }
 

@@ -17,7 +17,7 @@ use crate::case::{Case, Refused};
 use crate::configs::{self, one_of};
 use crate::cut::{Cut, Moment, Whose, draw_again};
 use crate::script::{ScriptError, describable};
-use crate::stacks::below_files;
+use crate::stacks::{below_files, of_design};
 use crate::step::{Place, Step};
 
 /// What cases are drawn from.
@@ -165,10 +165,7 @@ fn draw_blocks(
 ) -> Result<(DriveConfig, FileHost), Option<String>> {
     let mut config = configs::draw(rng);
     if let Some(set) = set {
-        draw_design(&mut config, design_with(set).ok_or(None)?, rng);
-        if config.zones().is_some() {
-            config.ftl.own = ssdlab_device::draw_zone_limits(config.ftl.own, rng);
-        }
+        config = of_design(config, design_with(set).ok_or(None)?, rng);
     }
     config.timed = rng.random_bool(0.95);
     config.flash.geometry.pages_per_block = one_of(rng, &[2, 4, 8, 16, 32]);

@@ -17,7 +17,7 @@ use super::call::{FileCall, Kind, Path, Simple, pattern};
 use super::model::{Model, describe};
 use super::oracle::Oracle;
 use super::{Files, tree};
-use crate::case::{Allowed, Case, Refused, System};
+use crate::case::{Case, Refused, System};
 use crate::cut::{Cut, Moment, Whose};
 use crate::step::{Place, Step};
 use crate::totals::Totals;
@@ -62,7 +62,6 @@ pub struct FileHost {
     trap: Option<Trap>,
     /// fsyncs, syncs and durable writes that have been answered.
     durable: u64,
-    allowed: Allowed,
     /// The drive lost its power under this mount.
     drive_was_cut: bool,
     /// Nothing was compared since the last cut.
@@ -88,7 +87,6 @@ impl FileHost {
         Ok(FileHost {
             subject,
             fs: Some(fs),
-            allowed: below.allowed,
             below,
             oracle: is_cut.then(|| case.subject.oracle(&model)),
             is_cut,
@@ -119,7 +117,7 @@ impl FileHost {
 
     /// Whether the file system may have become read-only.
     const fn may_be_read_only(&self) -> bool {
-        self.drive_was_cut || self.allowed.failed_reads || self.allowed.read_only
+        self.drive_was_cut || self.below.allowed.failed_reads || self.below.allowed.read_only
     }
 
     /// What a path leads to, or led to last.
@@ -218,7 +216,7 @@ impl FileHost {
             Err(Errno::Io) => {
                 // What a check-point sent and the drive did not take is nowhere when it has left the cache.
                 let reason = self.fs.as_ref().and_then(|fs| fs.read_only_reason());
-                let is_allowed = self.allowed.failed_reads || self.may_be_read_only() && reason.is_some();
+                let is_allowed = self.below.allowed.failed_reads || self.may_be_read_only() && reason.is_some();
                 assert!(is_allowed, "{} fails where no read does ({reason:?})", describe(&call));
                 self.unreadable += 1;
             }
@@ -486,10 +484,10 @@ impl FileHost {
             Ok(found) => {
                 let is_unreadable = found.unreadable_checkpoint_blocks > 0
                     || found.problems.iter().any(|problem| problem.what.contains("cannot be read"));
-                let is_allowed = self.allowed.failed_reads && is_unreadable;
+                let is_allowed = self.below.allowed.failed_reads && is_unreadable;
                 let first = found.problems.first().map(ToString::to_string);
                 assert!(first.is_none() || is_allowed, "the check finds in version {}: {first:?}", found.version);
-                self.is_lost |= self.allowed.failed_reads && found.unreadable_checkpoint_blocks > 0;
+                self.is_lost |= self.below.allowed.failed_reads && found.unreadable_checkpoint_blocks > 0;
             }
             Err(error) => {
                 assert!(self.may_lose(&error), "the check finds no file system: {error}");
@@ -503,7 +501,7 @@ impl FileHost {
     fn note_lost(&mut self, fs: &FileSystem) {
         let metrics = fs.metrics();
         let is_unreadable = metrics.unreadable_fsync_blocks + metrics.unreadable_checkpoint_blocks > 0;
-        self.is_lost |= self.allowed.failed_reads && is_unreadable;
+        self.is_lost |= self.below.allowed.failed_reads && is_unreadable;
     }
 
     /// Whether media may have lost what an error names.
@@ -513,7 +511,7 @@ impl FileHost {
             MountError::NoCheckpoint { unreadable } => *unreadable > 0,
             _ => false,
         };
-        self.allowed.failed_reads && is_lost
+        self.below.allowed.failed_reads && is_lost
     }
 
     /// Mounts; `Break` where media lost what that needs.
@@ -558,7 +556,7 @@ impl FileHost {
     /// What is there is what the oracle allows, and the model from now on.
     fn compare(&mut self, oracle: &Oracle, given: BTreeSet<FileId>, totals: &mut Totals) -> ControlFlow<()> {
         let start = Instant::now();
-        let lossy = self.allowed.failed_reads;
+        let lossy = self.below.allowed.failed_reads;
         let compared = oracle.compare(self.fs(), given, lossy);
         totals.comparing += start.elapsed();
         let Ok(model) = compared else {

@@ -12,15 +12,15 @@ const NAME: &str = "small-disk";
 /// A disk with room for a small file system.
 const LARGE: &str = "larger-disk";
 
-/// Three zones on two heads: 1,000 sectors.
-const TEXT: &str = "[disk]\nheads = 2\nhead_switch = \"0.5ms\"\n\
-    zones = [{ cylinders = 5, sectors = 50 }, { cylinders = 5, sectors = 30 }, { cylinders = 5, sectors = 20 }]\n\
-    [disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n";
-
-/// Three zones on two heads: 12,000 sectors.
-const LARGE_TEXT: &str = "[disk]\nheads = 2\nhead_switch = \"0.5ms\"\n\
-    zones = [{ cylinders = 60, sectors = 50 }, { cylinders = 60, sectors = 30 }, { cylinders = 60, sectors = 20 }]\n\
-    [disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n";
+/// Three zones of so many cylinders on two heads: 200 sectors for each.
+fn text(cylinders: u32) -> String {
+    let zone = |sectors| format!("{{ cylinders = {cylinders}, sectors = {sectors} }}");
+    let zones = [50, 30, 20].map(zone).join(", ");
+    format!(
+        "[disk]\nheads = 2\nhead_switch = \"0.5ms\"\nzones = [{zones}]\n\
+         [disk.seek]\nsettle = \"1ms\"\nknee = \"2ms\"\nfull_stroke = \"3ms\"\n"
+    )
+}
 
 /// Names that a case's file may use, and the small disk.
 pub(super) struct WithSmall<'a> {
@@ -34,8 +34,8 @@ impl Names for WithSmall<'_> {
 
     fn disk(&self, name: &str) -> Result<(String, String), UnknownDrive> {
         match name {
-            NAME => Ok((TEXT.to_string(), NAME.to_string())),
-            LARGE => Ok((LARGE_TEXT.to_string(), LARGE.to_string())),
+            NAME => Ok((text(5), NAME.to_string())),
+            LARGE => Ok((text(60), LARGE.to_string())),
             _ => self.others.disk(name),
         }
     }

@@ -374,16 +374,22 @@ fn restoring(rng: &mut Rng) -> String {
     )
 }
 
+/// A drive made one of a design, with zones of any limits.
+pub(crate) fn of_design(mut config: DriveConfig, design: &str, rng: &mut Rng) -> DriveConfig {
+    draw_design(&mut config, design, rng);
+    if config.zones().is_some() {
+        config.ftl.own = ssdlab_device::draw_zone_limits(config.ftl.own, rng);
+    }
+    config
+}
+
 /// A drive of some hundred pages, without faults, mostly as full as is accepted; of a design of its own where one is
 /// named.
 fn small_drive(rng: &mut Rng, design: Option<&str>) -> DriveConfig {
     loop {
         let mut config = configs::draw(rng);
         if let Some(design) = design {
-            draw_design(&mut config, design, rng);
-            if config.zones().is_some() {
-                config.ftl.own = ssdlab_device::draw_zone_limits(config.ftl.own, rng);
-            }
+            config = of_design(config, design, rng);
         }
         config.flash.faults = Default::default();
         config.timed = rng.random_bool(0.95);

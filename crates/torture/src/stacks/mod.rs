@@ -22,7 +22,7 @@ use toml::Value;
 
 pub use disk::small_disk;
 pub use draw::StackScope;
-pub(crate) use draw::below_files;
+pub(crate) use draw::{below_files, of_design};
 pub use exhaustive::walk;
 pub use system::StackUnderTest;
 pub(crate) use system::{Fresh, build_again, fresh};

@@ -69,7 +69,7 @@ pub enum Record {
     Commit(u64),
 }
 
-/// Which transaction of which log a block belongs to.
+/// The log and the transaction that a block belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Of {
     /// Number of the volume.

@@ -20,9 +20,6 @@ use crate::format::{BLOCK, BLOCK_SECTORS, Bad, Bytes, block_of, directory, get_u
 /// Attempts to read a block that cannot be read.
 const READS: u32 = 3;
 
-/// Pages of the first window of read-ahead, where it may take so many.
-const FIRST: u32 = 4;
-
 /// A thing that is being read.
 #[derive(Debug, Default)]
 struct Load {
@@ -261,19 +258,11 @@ impl Journaling {
         if most == 0 || range.is_empty() {
             return;
         }
-        let Some(state) = file.read_ahead.stream(&range) else { return };
-        state.next = range.end;
-        state.end = state.end.max(range.end);
-        // Half of the window is left: the next one is read.
-        if state.end - range.end > state.window / 2 {
-            return;
-        }
-        state.window = (state.window * 2).clamp(FIRST.min(most), most);
-        let (from, end) = (state.end, (range.end + state.window).min(inode.size.div_ceil(BLOCK_BYTES) as u32));
-        state.end = end.max(from);
+        let Some(stream) = file.read_ahead.stream(&range) else { return };
+        let Some(ahead) = stream.window(&range, most, inode.size.div_ceil(BLOCK_BYTES) as u32) else { return };
         let mut needs = Vec::new();
         let view = View::of(&self.core);
-        for block in from..end {
+        for block in ahead {
             // What says where blocks are is not read ahead: where it is missing, its reader asks for it.
             match view.page(&inode, block) {
                 Err(Stop::Missing(missing)) => needs.extend(missing.into_iter().filter(|need| need.role.is_none())),

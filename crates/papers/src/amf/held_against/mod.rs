@@ -218,7 +218,7 @@ fn amplified(context: &PaperContext, pair: &Pair, stream: &Stream) -> Result<Vec
 
 const MB: f64 = 1e6;
 
-/// A phase of which the original writes less, such as its reads and its unmount, is not compared.
+/// A phase in which the original writes less, such as its reads and its unmount, is not compared.
 const COMPARED: u64 = 10_000_000;
 
 /// The row of a phase, held against the bytes that the original writes.
