@@ -72,8 +72,7 @@ pub(crate) fn check(reader: &mut Reader) -> Result<Found, MountError> {
     let superblock = newest.unwrap_or(before);
     let bits = vec![0; superblock.blocks as usize / 64 + 1];
     let inodes = vec![Noted::default(); superblock.inodes() as usize + 1];
-    let found =
-        Found { version: journal.next.sequence, unreadable_checkpoint_blocks: journal.unreadable, ..Found::default() };
+    let found = Found { version: journal.next.sequence, ..Found::default() };
     let mut check = Check { reader, superblock, newer: journal.blocks, seen: bits, inodes, found };
     check.walk()?;
     Ok(check.found)

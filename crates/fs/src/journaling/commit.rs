@@ -199,7 +199,9 @@ impl Journaling {
     /// The device has flushed what the commit block stands for.
     pub(super) fn log_flushed(&mut self, flush: u64) {
         self.core.homes.is_flushed(flush);
-        self.send_commit_block();
+        if self.commit.step == Step::Flush {
+            self.send_commit_block();
+        }
     }
 
     fn send_commit_block(&mut self) {
@@ -212,6 +214,9 @@ impl Journaling {
 
     /// The transaction is durable.
     pub(super) fn committed(&mut self) {
+        if self.commit.step != Step::Block {
+            return;
+        }
         self.commit.step = Step::Idle;
         self.commit.has_superblock = false;
         self.release_freed();

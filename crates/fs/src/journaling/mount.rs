@@ -37,13 +37,16 @@ pub(crate) fn superblock(reader: &mut Reader) -> Result<Superblock, MountError> 
     let first = reader.block(0).and_then(decoded);
     let superblock = match first {
         Ok(superblock) => superblock,
+        Err(error @ (MountError::Silent | MountError::DeviceFailed(_))) => return Err(error),
         Err(error) => {
             let sectors = reader.below.device().sectors();
             let copies = GROUPS.iter().filter(|block| u64::from(**block + 1) * BLOCK_SECTORS <= sectors);
             let mut found = None;
             for block in copies {
-                let copy = reader.block(*block).and_then(decoded);
-                found = found.or(copy.ok().filter(|copy| copy.group_blocks == *block));
+                match reader.block(*block).and_then(decoded) {
+                    Err(error @ (MountError::Silent | MountError::DeviceFailed(_))) => return Err(error),
+                    copy => found = found.or(copy.ok().filter(|copy| copy.group_blocks == *block)),
+                }
             }
             found.ok_or(error)?
         }
@@ -71,7 +74,7 @@ pub(crate) fn mount(mut reader: Reader, options: &Options) -> Mounted {
 fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Log), MountError> {
     let before = superblock(reader)?;
     let found = replay::read(reader, &before)?;
-    let (unreadable, next) = (found.unreadable, found.next);
+    let next = found.next;
     let written = write_back(reader, &before, &found);
     // A drive that takes no more is mounted with what the journal has in memory.
     let read_only = match written {
@@ -79,10 +82,11 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Log), MountErro
         other => other.map(|()| None)?,
     };
     let newer = if read_only.is_some() { found.blocks } else { BTreeMap::new() };
-    let superblock = match block(reader, &newer, 0).map(|block| Superblock::decode(&block)) {
-        Ok(Ok(superblock)) => superblock,
+    let superblock = match block(reader, &newer, 0) {
+        Ok(block) => Superblock::decode(&block).unwrap_or(before),
         // A copy knows no orphans.
-        _ => before,
+        Err(MountError::Unreadable { .. }) => before,
+        Err(error) => return Err(error),
     };
     let mut told = Vec::with_capacity(superblock.groups() as usize);
     for part in 0..superblock.descriptor_blocks() {
@@ -96,7 +100,6 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Log), MountErro
     }
     let space = Space::new(&superblock, told);
     let mut core = Core::new(superblock, *options, reader.cell, space);
-    core.metrics.unreadable_checkpoint_blocks = unreadable;
     let orphans = orphans(reader, &newer, &superblock)?;
     core.homes.commit(next.sequence, core.now, newer);
     core.read_only = read_only;

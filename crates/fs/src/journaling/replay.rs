@@ -25,8 +25,6 @@ pub(crate) struct Found {
     pub(crate) next: Tail,
     /// The log has transactions, whether they say anything or not.
     pub(crate) is_open: bool,
-    /// Blocks that could not be read where the log ended.
-    pub(crate) unreadable: u64,
 }
 
 /// A transaction that is whole.
@@ -43,16 +41,13 @@ pub(crate) fn read(reader: &mut Reader, superblock: &Superblock) -> Result<Found
     let place = address(&runs, 0);
     let tail = Tail::decode(&*reader.block(place)?, superblock.volume, superblock.journal)
         .map_err(MountError::of_block(place, "superblock of the journal"))?;
-    let mut found =
-        Found { blocks: BTreeMap::new(), next: Tail { start: 0, ..tail }, is_open: tail.start != 0, unreadable: 0 };
+    let mut found = Found { blocks: BTreeMap::new(), next: Tail { start: 0, ..tail }, is_open: tail.start != 0 };
     let (mut versions, mut revoked) = (BTreeMap::new(), BTreeMap::new());
     let (mut at, mut left) = (tail.start, superblock.journal - 1);
     while at != 0 && left > 0 {
         let of = Of { volume: superblock.volume, epoch: tail.epoch, sequence: found.next.sequence };
-        let mut log = Log { reader, runs: &runs, blocks: superblock.journal, at, left, unreadable: 0 };
-        let whole = log.transaction(of, superblock.blocks)?;
-        found.unreadable += log.unreadable;
-        let Some(whole) = whole else { break };
+        let mut log = Log { reader, runs: &runs, blocks: superblock.journal, at, left };
+        let Some(whole) = log.transaction(of, superblock.blocks)? else { break };
         for (place, block) in whole.blocks {
             versions.insert(place, (of.sequence, block));
         }
@@ -76,23 +71,17 @@ struct Log<'a> {
     blocks: u32,
     at: u32,
     left: u32,
-    unreadable: u64,
 }
 
 impl Log<'_> {
-    /// The next block; `None` if there is none, or it cannot be read.
+    /// The next block; `None` if there is none. One that cannot be read may be one of a transaction that is in part at its places: a mount
+    /// fails, as in Linux.
     fn next(&mut self) -> Result<Option<Box<Bytes>>, MountError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        let block = self.reader.blocks(address(self.runs, self.at), 1)?.pop();
+        let block = self.reader.block(address(self.runs, self.at))?;
         self.left = left;
         self.at = self.at % (self.blocks - 1) + 1;
-        match block {
-            Some(Ok(block)) => Ok(Some(block)),
-            _ => {
-                self.unreadable += 1;
-                Ok(None)
-            }
-        }
+        Ok(Some(block))
     }
 
     /// The next transaction; `None` if it is not whole.

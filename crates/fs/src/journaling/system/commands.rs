@@ -55,7 +55,7 @@ impl Journaling {
     }
 
     fn ended(&mut self, done: &Done<Purpose>) {
-        let is_well = done.status == Status::Success;
+        let is_well = done.status == Status::Success && !self.core.is_shut;
         if !is_well && !matches!(done.purpose, Purpose::Load(_)) {
             let (sector, status) = (done.request.sector, done.status);
             self.core.set_read_only(format!("{:?} of sector {sector} ended with {status:?}", done.request.op));
@@ -81,6 +81,7 @@ impl Journaling {
         }
         if self.core.read_only.is_some() {
             self.abandon_commit();
+            self.home = super::home::Step::Idle;
             self.runnable.append(&mut self.for_commit);
             self.runnable.append(&mut self.for_space);
         }

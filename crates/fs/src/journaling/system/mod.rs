@@ -80,6 +80,8 @@ pub(crate) struct Journaling {
     writing: Slots<Writing>,
     /// Write-out waits for what it misses.
     is_loading: bool,
+    /// Its tasks that have what they waited for, which stays until write-out has got on.
+    loaded: Vec<u32>,
     /// Pages that are dirty since then, or longer, are to be sent.
     expired: Option<Nanos>,
     pub(super) commit_at: Nanos,
@@ -118,6 +120,7 @@ impl Journaling {
             loads: Loads::new(),
             writing: Slots::new(),
             is_loading: false,
+            loaded: Vec::new(),
             expired: None,
             commit_at: Nanos::MAX,
             expire_at: Nanos::MAX,
@@ -144,6 +147,7 @@ impl Journaling {
             any |= self.run_home();
             any |= self.release();
             any |= self.make_room();
+            self.end_loaded();
             if !any {
                 break;
             }

@@ -80,7 +80,7 @@ impl Journaling {
             Work::Call(_) => self.run_call(task),
             Work::WriteOut => {
                 self.is_loading = false;
-                self.end_task(task);
+                self.loaded.push(task);
             }
             Work::Free(number) => {
                 let number = *number;
@@ -216,6 +216,13 @@ impl Journaling {
         let took_effect = result.is_ok();
         let (result, order) = (ended.and(result), order.unwrap_or(0));
         self.answers.push(Answer { tag, submitted, at: self.core.now, order, took_effect, result });
+    }
+
+    /// Write-out has got on, and needs no more what it had waited for.
+    pub(super) fn end_loaded(&mut self) {
+        if !self.is_loading {
+            std::mem::take(&mut self.loaded).into_iter().for_each(|task| drop(self.end_task(task)));
+        }
     }
 
     fn unpin(&mut self, task: u32) {
