@@ -504,7 +504,7 @@ impl Gc {
     /// The victim is empty: its erase may follow. False when trims must be recorded first and there is no room.
     fn finish(&mut self, media: &mut Media, ftl: &mut dyn Ftl, victim: u32, group: u32) -> bool {
         let trimmed = media.pool.is_trimmed(victim) && !seeded(Bug::EraseBeforeTrimRecord);
-        if trimmed && ftl.trims_pending() > 0 && ftl.save_trims(media, TrimTarget::Gc(group), Waiter::None).is_err() {
+        if trimmed && ftl.trims_pending() > 0 && !self.saves_trims(media, ftl, group) {
             return false;
         }
         media.pool.await_erase(victim);
@@ -521,6 +521,16 @@ impl Gc {
             self.erase(media, victim);
         }
         true
+    }
+
+    /// Records of trims go to the group whose victim waits for them. Where power cuts have left that without a page and nothing goes on,
+    /// they go to another that can spare one: without them the victim would never be free.
+    fn saves_trims(&self, media: &mut Media, ftl: &mut dyn Ftl, group: u32) -> bool {
+        let mut into = |media: &mut Media, group| ftl.save_trims(media, TrimTarget::Gc(group), Waiter::None).is_ok();
+        into(media, group)
+            || self.urgent
+                && (0..media.pool.groups())
+                    .any(|other| other != group && choice::has_room_for(media, other, 1) && into(media, other))
     }
 
     /// Records of trims are on flash: what waited for them need not wait any longer.
