@@ -79,9 +79,10 @@ impl Media {
             }
         };
         for (block, unlisted) in &summary.unlisted {
-            let in_flight = unlisted.in_flight.iter().flat_map(|list| &list.pins);
-            unlisted.pins.iter().chain(in_flight).for_each(|pin| hold(pin.0, *block));
-            for (_, id) in &unlisted.waiting {
+            // A list on its way comes without another one.
+            let on_its_way = unlisted.in_flight.back().map_or(0, |list| list.page);
+            unlisted.pins.iter().for_each(|pin| hold(pin.0, *block));
+            for (_, id) in unlisted.waiting.iter().filter(|(pages, _)| *pages > on_its_way) {
                 match summary.barriers[id].then {
                     AfterLists::Unpin(superblock) => hold(superblock, *block),
                     // What an emptied block holds waits for what it waits for.
@@ -94,7 +95,8 @@ impl Media {
         }
         let fewest = |group: &u32| {
             let of_group = holders.range(self.pool.superblocks_of(*group)).map(|(_, blocks)| blocks);
-            of_group.filter(|blocks| !blocks.is_empty()).min_by_key(|blocks| blocks.len()).cloned()
+            // Where one waits for nothing but lists on their way, none is written for another.
+            of_group.min_by_key(|blocks| blocks.len()).filter(|blocks| !blocks.is_empty()).cloned()
         };
         groups.iter().filter_map(fewest).collect()
     }
