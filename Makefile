@@ -118,7 +118,7 @@ torture: build need-python ## Cut the power of every design, of a cached map alo
 	$(SSDLAB) torture --drivers --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	set -e; for set in cache segments shrd tags; do \
 		$(SSDLAB) torture --command-set $$set --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s; done
-	set -e; for kind in alfs lfs; do \
+	set -e; for kind in alfs lfs journaling; do \
 		$(SSDLAB) torture --fs $$kind --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s; done
 	$(SSDLAB) torture --host papers/amf/append.toml --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
 	$(SSDLAB) torture --host examples/hosts/append.toml --device zns-tlc-1t --seed $(shell printf '%d' 0x$(SEED)) --until $(SECONDS_LONG)s
@@ -129,6 +129,7 @@ torture: build need-python ## Cut the power of every design, of a cached map alo
 	$(SSDLAB) torture --exhaustive 4
 	$(SSDLAB) torture --fs alfs --exhaustive 3
 	$(SSDLAB) torture --fs lfs --exhaustive 3
+	$(SSDLAB) torture --fs journaling --exhaustive 3
 	$(MAKE) test-docs-long
 
 properties: need-rust ## Run the Rust tests with CASES=5000 cases a property, with seeds of the commit's own

@@ -198,6 +198,11 @@ const LFS_NAMES: [[&str; 2]; 3] = [
     ["files: small files made and removed, lfs", "files: small files, lfs beside their replay"],
     ["files: Postmark(H), lfs", "files: Postmark(H), lfs beside its replay"],
 ];
+const JOURNALING_NAMES: [[&str; 2]; 3] = [
+    ["files: 4k overwrites, journaling", "files: 4k overwrites, journaling beside their replay"],
+    ["files: small files made and removed, journaling", "files: small files, journaling beside their replay"],
+    ["files: Postmark(H), journaling", "files: Postmark(H), journaling beside its replay"],
+];
 
 /// A kind of file system, and the drive that it is on.
 struct System {
@@ -212,8 +217,9 @@ pub(crate) fn file_figures() -> Vec<Figure> {
         System { config: config(drive, &[]), make: MakeOptions { kind, ..MakeOptions::default() } }
     };
     let (alfs, lfs) = (system("alfs", "amf-16g-aftl"), system("lfs", "amf-16g"));
+    let journaling = system("journaling", "amf-16g");
     let mut figures = Vec::new();
-    for (system, [over, small, post]) in [(&alfs, ALFS_NAMES), (&lfs, LFS_NAMES)] {
+    for (system, [over, small, post]) in [(&alfs, ALFS_NAMES), (&lfs, LFS_NAMES), (&journaling, JOURNALING_NAMES)] {
         figures.extend(overwrites(system, over));
         figures.extend(small_files(system, small));
         figures.extend(postmark(system, post));

@@ -113,6 +113,13 @@ def file_runs():
         yield files(f"lfs/{personality}", personality, *few, *segments, **blocks)
     yield files("lfs/postmark", "postmark", *postmark, *segments, **blocks)
     yield files("lfs/dftl", "postmark", *postmark, *segments, "--verify", **blocks | {"device": "amf-16g-dftl"})
+    blocks["kind"] = "journaling"
+    small = ("--fs-set", "group=4m", "--fs-set", "journal=4m")
+    for personality in ("fileserver", "varmail"):
+        yield files(f"journaling/{personality}", personality, *few, *small, **blocks)
+    ext3 = (*small, "--fs-set", "rules=ext3")
+    yield files("journaling/ext3", "fileserver", *few, *ext3, **blocks)
+    yield files("journaling/dftl", "postmark", *postmark, *small, "--verify", **blocks | {"device": "amf-16g-dftl"})
 
 
 def runs():

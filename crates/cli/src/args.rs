@@ -524,7 +524,7 @@ pub(crate) struct Torture {
     #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(ssdlab_torture::SETS), conflicts_with_all = ["host", "stacks", "drivers", "device", "set", "design", "buffer", "exhaustive", "replay", "fs_set"])]
     pub(crate) command_set: Option<String>,
 
-    /// Torture a file system of this kind, `alfs` or `lfs`, on small drives
+    /// Torture a file system of this kind, `alfs`, `lfs` or `journaling`, on small drives
     #[arg(long, value_name = "KIND",
         conflicts_with_all = ["host", "stacks", "drivers", "command_set", "device", "set", "design", "buffer", "replay"])]
     pub(crate) fs: Option<String>,

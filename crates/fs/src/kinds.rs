@@ -10,16 +10,15 @@ use ssdlab_host::Device;
 use crate::config::{self, MakeOptions, Options};
 use crate::error::{MakeError, MountError};
 use crate::file_system::{Engine, FileSystem};
+use crate::format::inode::{DIRECT, FAN};
 use crate::format::superblock;
 use crate::jobs::Job;
 use crate::log_structured::LogStructured;
 use crate::reader::Reader;
 use crate::{alfs, journaling, lfs};
 
-/// Every kind of file system that is offered. The last one is being built: the feature `journaling` offers it, too.
-pub const KINDS: &[FileSystemKind] = if cfg!(feature = "journaling") { ALL } else { ALL.split_at(ALL.len() - 1).0 };
-
-const ALL: &[FileSystemKind] = &[
+/// Every kind of file system.
+pub const KINDS: &[FileSystemKind] = &[
     FileSystemKind {
         name: "alfs",
         summary: "AMF's log-structured file system on append-only segments (Lee et al., FAST 2016)",
@@ -29,6 +28,7 @@ const ALL: &[FileSystemKind] = &[
         jobs: &Job::LOG_STRUCTURED,
         make: alfs::make::make,
         fits: alfs::mount::fits,
+        file_metadata: log_structured_metadata,
         magic: superblock::MAGIC,
         mount: |reader, options| LogStructured::mount(reader, options, alfs::mount::load),
     },
@@ -41,6 +41,7 @@ const ALL: &[FileSystemKind] = &[
         jobs: &Job::LOG_STRUCTURED,
         make: lfs::make::make,
         fits: lfs::mount::fits,
+        file_metadata: log_structured_metadata,
         magic: superblock::AREAS_MAGIC,
         mount: |reader, options| LogStructured::mount(reader, options, lfs::mount::load),
     },
@@ -53,10 +54,16 @@ const ALL: &[FileSystemKind] = &[
         jobs: &Job::JOURNALING,
         make: journaling::make::make,
         fits: journaling::mount::fits,
+        file_metadata: journaling::make::file_metadata,
         magic: journaling::format::superblock::MAGIC,
         mount: journaling::mount::mount,
     },
 ];
+
+/// An inode, and its index blocks.
+fn log_structured_metadata(blocks: u64, _: &MakeOptions) -> u64 {
+    1 + blocks.saturating_sub(DIRECT as u64).div_ceil(FAN as u64)
+}
 
 /// Makes a file system on a device.
 type Make = fn(Box<dyn Device>, &MakeOptions, &Options) -> Result<FileSystem, MakeError>;
@@ -81,6 +88,8 @@ pub struct FileSystemKind {
     pub(crate) make: Make,
     /// Whether such a file system can be on a device.
     pub(crate) fits: fn(&dyn Device) -> bool,
+    /// Blocks that a file of so many blocks, written in order, takes beside them from the space of files.
+    pub file_metadata: fn(u64, &MakeOptions) -> u64,
     /// What its superblock begins with.
     pub(crate) magic: [u8; 4],
     pub(crate) mount: fn(Reader, &Options) -> Mounted,

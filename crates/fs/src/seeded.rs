@@ -64,11 +64,15 @@ pub enum FsBug {
     RevokedBlockReplayed,
     /// Freed blocks are trimmed before their commit is durable.
     DiscardBeforeCommit,
+    /// A commit does not wait for the data that its blocks name.
+    OrderedDataNotAwaited,
+    /// A block that was committed again while it was being written to its place counts as written.
+    OlderHomeCounts,
 }
 
 impl FsBug {
     /// All of them.
-    pub const ALL: [FsBug; 29] = [
+    pub const ALL: [FsBug; 31] = [
         FsBug::TrimBeforeCheckpoint,
         FsBug::CheckpointBeforeData,
         FsBug::OpenSegmentContinued,
@@ -98,6 +102,8 @@ impl FsBug {
         FsBug::FreedBlockUsedAgain,
         FsBug::RevokedBlockReplayed,
         FsBug::DiscardBeforeCommit,
+        FsBug::OrderedDataNotAwaited,
+        FsBug::OlderHomeCounts,
     ];
 
     /// What goes wrong, in one line of a table.
@@ -137,6 +143,10 @@ impl FsBug {
             FsBug::FreedBlockUsedAgain => "a freed block is used again before its commit is durable",
             FsBug::RevokedBlockReplayed => "a mount replays a revoked block",
             FsBug::DiscardBeforeCommit => "freed blocks are trimmed before their commit is durable",
+            FsBug::OrderedDataNotAwaited => "a commit does not wait for the data that its blocks name",
+            FsBug::OlderHomeCounts => {
+                "a block that was committed again while it was being written to its place counts as written"
+            }
         }
     }
 }

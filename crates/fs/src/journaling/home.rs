@@ -1,17 +1,18 @@
 //! Committed blocks go to their places: when they are as old as dirty pages are written out at, and when the journal needs room. The log
 //! then begins behind the transactions that are not needed any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ssdlab_base::{Nanos, Op, Request};
 
 use super::system::{Journaling, Purpose};
 use super::write_out::MOST_BLOCKS;
 use crate::format::Bytes;
+use crate::seeded::{FsBug, seeded};
 
 /// A block that was committed and is not durable at its place.
 #[derive(Debug)]
-struct Home {
+pub(crate) struct Home {
     bytes: Box<Bytes>,
     /// The newest transaction that has it.
     sequence: u64,
@@ -22,10 +23,16 @@ struct Home {
     written: Option<u64>,
 }
 
-/// All of them, by their places.
+/// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Homes {
+    /// By their places.
     blocks: BTreeMap<u32, Home>,
+    /// Those that are not on their way, by transaction and so by time.
+    waiting: BTreeSet<(u64, u32)>,
+    /// Those that the drive does not have, and those that it has and that are not flushed.
+    open: BTreeSet<(u64, u32)>,
+    written: BTreeSet<(u64, u32)>,
     /// Flushes that have begun.
     pub(crate) flushes: u64,
 }
@@ -46,48 +53,83 @@ impl Homes {
     /// A transaction is durable.
     pub(crate) fn commit(&mut self, sequence: u64, now: Nanos, images: BTreeMap<u32, Box<Bytes>>) {
         for (address, bytes) in images {
-            let writing = self.blocks.get(&address).and_then(|home| home.writing);
+            let writing = self.forget(address).and_then(|home| home.writing);
+            self.open.insert((sequence, address));
+            if writing.is_none() {
+                self.waiting.insert((sequence, address));
+            }
             self.blocks.insert(address, Home { bytes, sequence, since: now, writing, written: None });
         }
     }
 
-    /// Blocks were freed: what was committed of them is not needed.
-    pub(crate) fn forget(&mut self, address: u32) {
-        self.blocks.remove(&address);
+    /// What was committed of a block is not needed any more.
+    pub(crate) fn forget(&mut self, address: u32) -> Option<Home> {
+        let home = self.blocks.remove(&address)?;
+        let key = (home.sequence, address);
+        self.waiting.remove(&key);
+        self.open.remove(&key);
+        self.written.remove(&key);
+        Some(home)
     }
 
     /// When the oldest one that is not on its way was committed.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
-        self.waiting().map(|(_, home)| home.since).min()
+        self.waiting.first().and_then(|(_, address)| self.blocks.get(address)).map(|home| home.since)
     }
 
-    fn waiting(&self) -> impl Iterator<Item = (&u32, &Home)> {
-        self.blocks.iter().filter(|(_, home)| home.writing.is_none() && home.written.is_none())
+    /// Those that are not on their way and `is_due` by their transaction and its time, in the order of their places.
+    fn due(&self, is_due: impl Fn(u64, Nanos) -> bool) -> Vec<u32> {
+        let due = |(sequence, address): &&(u64, u32)| {
+            self.blocks.get(address).is_some_and(|home| is_due(*sequence, home.since))
+        };
+        let mut all: Vec<u32> = self.waiting.iter().take_while(due).map(|(_, address)| *address).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// A block goes to its place.
+    fn send(&mut self, address: u32, write: u64) -> Option<Box<Bytes>> {
+        let home = self.blocks.get_mut(&address)?;
+        home.writing = Some((write, home.sequence));
+        self.waiting.remove(&(home.sequence, address));
+        Some(home.bytes.clone())
     }
 
     /// The oldest transaction that is needed.
     fn needed(&self) -> u64 {
-        self.blocks.values().map(|home| home.sequence).min().unwrap_or(u64::MAX)
+        let first = |set: &BTreeSet<(u64, u32)>| set.first().map_or(u64::MAX, |(sequence, _)| *sequence);
+        first(&self.open).min(first(&self.written))
     }
 
     /// Whether a transaction up to this one has blocks that the drive does not have.
     fn is_open(&self, limit: u64) -> bool {
-        self.blocks.values().any(|home| home.sequence <= limit && home.written.is_none())
+        self.open.first().is_some_and(|(sequence, _)| *sequence <= limit)
     }
 
     fn is_written(&mut self, address: u32, write: u64) {
-        let flushes = self.flushes;
         let Some(home) = self.blocks.get_mut(&address) else { return };
-        if let Some((_, sequence)) = home.writing.take_if(|(number, _)| *number == write)
-            && sequence == home.sequence
-        {
-            home.written = Some(flushes);
+        let Some((_, sequence)) = home.writing.take_if(|(number, _)| *number == write) else { return };
+        let key = (home.sequence, address);
+        if sequence == home.sequence || seeded(FsBug::OlderHomeCounts) {
+            home.written = Some(self.flushes);
+            self.open.remove(&key);
+            self.written.insert(key);
+        } else {
+            self.waiting.insert(key);
         }
     }
 
     /// A flush that began as number `flush` has ended.
     pub(crate) fn is_flushed(&mut self, flush: u64) {
-        self.blocks.retain(|_, home| home.written.is_none_or(|before| before >= flush));
+        let blocks = &mut self.blocks;
+        self.written.retain(|(_, address)| {
+            let is_flushed = |home: &Home| home.written.is_some_and(|before| before < flush);
+            let goes = blocks.get(address).is_none_or(is_flushed);
+            if goes {
+                blocks.remove(address);
+            }
+            !goes
+        });
     }
 }
 
@@ -158,19 +200,12 @@ impl Journaling {
 
     /// Sends committed blocks to their places that `is_due` by their transaction and the time of its commit.
     fn send_home(&mut self, is_due: impl Fn(u64, Nanos) -> bool) -> bool {
-        let due = self.core.homes.waiting().filter(|(_, home)| is_due(home.sequence, home.since));
-        let addresses: Vec<u32> = due.map(|(address, _)| *address).collect();
+        let addresses = self.core.homes.due(is_due);
         for run in addresses.chunk_by(|a, b| a + 1 == *b) {
             for part in run.chunks(MOST_BLOCKS as usize) {
                 let number = self.core.number_write();
-                let blocks: Vec<(u32, Box<Bytes>)> = part
-                    .iter()
-                    .filter_map(|address| {
-                        let home = self.core.homes.blocks.get_mut(address)?;
-                        home.writing = Some((number, home.sequence));
-                        Some((*address, home.bytes.clone()))
-                    })
-                    .collect();
+                let sent = |address: &u32| self.core.homes.send(*address, number).map(|bytes| (*address, bytes));
+                let blocks: Vec<(u32, Box<Bytes>)> = part.iter().filter_map(sent).collect();
                 let write = self.home_writes.put(HomeWrite { number, addresses: part.to_vec() });
                 self.core.metrics.node_blocks += blocks.len() as u64;
                 self.send_metadata(&blocks, false, Purpose::Home(write));

@@ -28,7 +28,7 @@ const BYTES_PER_INODE: u64 = 16384;
 const FLEX: u32 = 16;
 
 /// Blocks of a journal at least.
-const LEAST_JOURNAL: u64 = 256;
+const LEAST_JOURNAL: u64 = 128;
 
 /// Blocks of a last group at least: with fewer it is not worth its metadata.
 const LEAST_GROUP: u64 = 50;
@@ -95,6 +95,19 @@ pub(crate) fn plan(sectors: u64, make: &MakeOptions) -> Result<Superblock, MakeE
         let least = (found + 1..found + 10_000).find(is_enough).unwrap_or(found + 10_000);
         MakeError::TooFewGroups { found, blocks: each, least }
     })
+}
+
+/// Blocks that say where those of a file are; inodes have room of their own. Extents of a file that is written in order are few.
+pub(crate) fn file_metadata(blocks: u64, make: &MakeOptions) -> u64 {
+    const DIRECT: u64 = 12;
+    const FAN: u64 = 1024;
+    match make.rules {
+        super::Rules::Ext4 => 0,
+        super::Rules::Ext3 => {
+            let leaves = blocks.saturating_sub(DIRECT).div_ceil(FAN);
+            leaves + if leaves > 1 { 1 + (leaves - 1).div_ceil(FAN) } else { 0 }
+        }
+    }
 }
 
 /// Makes an empty file system on a device, whose contents are lost, and mounts it.

@@ -69,7 +69,7 @@ pub(crate) const JOURNAL: Key = Key::new(
     "journal",
     Kind::Size { least: 0, most: 400 << 20, step: 4096 },
     KeyDefault::number(0),
-    "Bytes of the journal, at least 1 MiB; 0 for what mke2fs takes: 4 MB, 16 MB from 128 MB on, 32 MB from 1 GB on, 64 MB from 2 GB on, \
+    "Bytes of the journal, at least 512 KiB; 0 for what mke2fs takes: 4 MB, 16 MB from 128 MB on, 32 MB from 1 GB on, 64 MB from 2 GB on, \
      128 MB from 4 GB on. When made.",
 );
 

@@ -292,3 +292,31 @@ fn what_is_no_place_for_it_is_refused() {
     assert_eq!((make.rules, make.segment, make.journal), (Rules::Ext3, 128 << 20, 0));
     assert_eq!((options.checkpoint_period, options.discard), (Nanos(1_000_000_000), true));
 }
+
+/// Write-out looks at the bitmaps of several groups for a run of blocks, and the cache has room for less than is dirty: what it has read stays
+/// until it gets on.
+#[test]
+fn write_out_ends_where_the_cache_is_full_of_dirty_pages() {
+    for rules in BOTH {
+        let make = MakeOptions { segment: 256 << 10, ..make_options(rules) };
+        let drive = small_block_drive(3000, Contents::Bytes);
+        let mut fs = FileSystem::make(drive, &make, &cache(4000)).expect("a file system");
+        // No run of free blocks is longer than three, but for the last groups.
+        for number in 0..700 {
+            let file = create(&mut fs, ROOT, &format!("f{number}")).expect("a file");
+            write(&mut fs, file, 0, &[1; 3 * 4096]).expect("room");
+            fsync(&mut fs, file);
+        }
+        for number in (0..700).step_by(2) {
+            let name = format!("f{number}").into_bytes();
+            call(&mut fs, Call::Unlink { directory: ROOT, name }).expect("unlinked");
+        }
+        let options = Options { dirty_limit: 100, dirty_background: 1, ..cache(16) };
+        let mut fs = remount(fs, &options);
+        for number in 0..8 {
+            let file = create(&mut fs, ROOT, &format!("g{number}")).expect("a file");
+            write(&mut fs, file, 0, &[2; 16 * 4096]).expect("room");
+        }
+        sound(fs.unmount().map_err(|(reason, _)| reason).expect("an unmount"));
+    }
+}

@@ -5,14 +5,12 @@
 mod counts;
 mod drive;
 mod full;
-#[cfg(feature = "journaling")]
 mod journaling;
 mod lfs;
 mod lost;
 mod payloads;
 mod planted;
 mod planted_areas;
-#[cfg(feature = "journaling")]
 mod planted_journal;
 mod records;
 mod roll_forward;

@@ -31,7 +31,9 @@ fn short(period: u64) -> Options {
 /// Makes a file system of each kind on a drive that two files of two parts fill.
 fn each(options: &Options, run: impl Fn(&'static str, FileSystem)) {
     for kind in KINDS {
-        let make = MakeOptions { kind, segment: 128 << 10, over_provisioning: 50, ..MakeOptions::default() };
+        // Groups of blocks need room for a journal.
+        let segment = if kind.overwrites { 1 << 20 } else { 128 << 10 };
+        let make = MakeOptions { kind, segment, journal: 1 << 20, over_provisioning: 50, ..MakeOptions::default() };
         let device: Box<dyn Device> = match kind.name {
             "alfs" => drive(72, Contents::Bytes),
             _ => small_block_drive(2400, Contents::Bytes),

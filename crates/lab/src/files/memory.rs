@@ -4,7 +4,7 @@ use ssdlab_fs::call::BLOCK_BYTES;
 use ssdlab_fs::check::memory_bytes;
 use ssdlab_workload::files::FileSets;
 
-use super::{FilesError, FilesRun, FilesWork, prepare};
+use super::{FilesError, FilesRun, FilesWork};
 use crate::experiment::RunError;
 use crate::memory::{Memory, Part};
 
@@ -48,7 +48,9 @@ impl FilesRun<'_> {
         let blocks = config.address_bytes() / BLOCK_BYTES;
         let sizes = sizes(self)?;
         let data = sizes.iter().map(|bytes| bytes.div_ceil(BLOCK_BYTES)).sum::<u64>();
-        let nodes = sizes.iter().map(|bytes| prepare::blocks_of(*bytes) - bytes.div_ceil(BLOCK_BYTES)).sum::<u64>();
+        let of = |bytes: &u64| (self.kind.file_metadata)(bytes.div_ceil(BLOCK_BYTES), &self.make);
+        // An inode of its own block, or one among others: a record has its bytes.
+        let nodes = sizes.iter().map(of).sum::<u64>().max(sizes.len() as u64);
         let indexes = nodes - sizes.len() as u64;
         // Old versions of metadata stay with the drive until their segment is trimmed: half as much again.
         let metadata =

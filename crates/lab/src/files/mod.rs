@@ -126,8 +126,7 @@ fn run_personality(
     let planned = files.planned();
     let access = access(personality);
     let (mut fs, socket, mut model) = begin(run, control)?;
-    let label = &run.dut.label;
-    Preparation { fs: &mut fs, label, model: model.as_mut() }.files(&files, access, control)?;
+    Preparation { fs: &mut fs, run, model: model.as_mut() }.files(&files, access, control)?;
     let limits = Limits { until: run.until, operations: run.operations, stop: Arc::new(AtomicBool::new(false)) };
     let engine = Engine::new(personality, files, run.seed, &limits);
     let mut threads = Threads::new(engine, access, Arc::clone(&limits.stop), run.operations);
@@ -153,8 +152,7 @@ fn run_jobs(
     let jobs = jobs.on_files(run.seed)?;
     let (files, notes) = (jobs.files.clone(), jobs.notes.clone());
     let (mut fs, socket, mut model) = begin(run, control)?;
-    let label = &run.dut.label;
-    let mut preparation = Preparation { fs: &mut fs, label, model: model.as_mut() };
+    let mut preparation = Preparation { fs: &mut fs, run, model: model.as_mut() };
     let (mut source, directories) = Jobs::prepare(jobs, &mut preparation, control)?;
     let measured = measure(run, fs, &socket, model, &mut source, control)?;
     let bytes = files.iter().map(|file| file.bytes).sum();

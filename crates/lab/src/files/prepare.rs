@@ -1,10 +1,10 @@
 //! Making the files of a run before it begins: by calls, one after the other, without virtual time.
 
 use ssdlab_fs::call::{BLOCK_BYTES, MOST_BYTES};
-use ssdlab_fs::format::inode::{DIRECT, FAN};
 use ssdlab_fs::{Call, Errno, FileSystem, Reply};
 use ssdlab_workload::files::{FileSets, PrepareError};
 
+use super::FilesRun;
 use super::calls::{Access, Named, Next, Way, Work, verb};
 use super::error::FilesError;
 use super::model::Model;
@@ -17,14 +17,8 @@ const FILES_PER_LOOK: usize = 64;
 /// Makes files on a file system.
 pub(super) struct Preparation<'a> {
     pub(super) fs: &'a mut FileSystem,
-    pub(super) label: &'a str,
+    pub(super) run: &'a FilesRun<'a>,
     pub(super) model: Option<&'a mut Model>,
-}
-
-/// Blocks that a file of so many bytes takes: its data, its inode and its index blocks.
-pub(super) fn blocks_of(bytes: u64) -> u64 {
-    let data = bytes.div_ceil(BLOCK_BYTES);
-    data + 1 + data.saturating_sub(DIRECT as u64).div_ceil(FAN as u64)
 }
 
 impl Preparation<'_> {
@@ -32,7 +26,11 @@ impl Preparation<'_> {
     pub(super) fn check_space(&mut self, sizes: impl Iterator<Item = u64>, directories: u64) -> Result<(), FilesError> {
         let Ok(Reply::Space(space)) = self.make(Call::StatFs)? else { return Ok(()) };
         // A directory takes its node and a block, at least.
-        let needed = sizes.fold(2 * directories, |sum, bytes| sum.saturating_add(blocks_of(bytes)));
+        let of = |bytes: u64| {
+            let blocks = bytes.div_ceil(BLOCK_BYTES);
+            blocks + (self.run.kind.file_metadata)(blocks, &self.run.make)
+        };
+        let needed = sizes.fold(2 * directories, |sum, bytes| sum.saturating_add(of(bytes)));
         if needed <= space.blocks_free {
             return Ok(());
         }
@@ -124,10 +122,10 @@ impl Preparation<'_> {
 
     fn refused(&self, call: &'static str, path: &str, errno: Errno) -> FilesError {
         let reason = self.fs.read_only_reason().map_or(String::new(), |reason| format!(" ({reason})"));
-        FilesError::Call { label: self.label.to_string(), call, path: path.to_string(), errno, reason }
+        FilesError::Call { label: self.run.dut.label.clone(), call, path: path.to_string(), errno, reason }
     }
 
     fn failed(&self, source: PrepareError) -> FilesError {
-        FilesError::Prepare { label: self.label.to_string(), source }
+        FilesError::Prepare { label: self.run.dut.label.clone(), source }
     }
 }

@@ -243,7 +243,7 @@ fn the_tables_of_keys_in_the_documentation_are_right() {
     let keys_of = |name| FileSystemKind::of_name(name).expect("it is one").keys;
     let pages = [
         ("files.md", vec![ssdlab_lab::files::HOST_TIME_KEYS]),
-        ("file-systems.md", vec![keys_of("alfs"), keys_of("lfs")]),
+        ("file-systems.md", vec![keys_of("alfs"), keys_of("lfs"), keys_of("journaling")]),
     ];
     for (page, tables) in pages {
         let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));

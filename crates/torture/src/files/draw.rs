@@ -103,7 +103,7 @@ fn journal_keys(rng: &mut Rng) -> [(&'static str, String); 4] {
     [
         ("rules", one_of(rng, &["\"ext3\"", "\"ext4\""]).to_string()),
         ("group", one_of(rng, &[512 << 10, 512 << 10, 1 << 20, 2 << 20]).to_string()),
-        ("journal", one_of(rng, &[1 << 20, 1 << 20, 1 << 20, 3 << 19]).to_string()),
+        ("journal", one_of(rng, &[512 << 10, 512 << 10, 1 << 20, 3 << 19]).to_string()),
         ("discard", one_of(rng, &["true", "true", "false"]).to_string()),
     ]
 }

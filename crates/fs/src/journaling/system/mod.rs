@@ -8,6 +8,7 @@ mod tasks;
 mod timers;
 
 use std::collections::VecDeque;
+use std::ops::Bound;
 
 use ssdlab_base::Nanos;
 use ssdlab_host::standing::{Below, Done, Slots};
@@ -84,6 +85,8 @@ pub(crate) struct Journaling {
     loaded: Vec<u32>,
     /// Pages that are dirty since then, or longer, are to be sent.
     expired: Option<Nanos>,
+    /// The last look for such pages could not send all of them, and nothing has happened since.
+    looked_in_vain: bool,
     pub(super) commit_at: Nanos,
     expire_at: Nanos,
     pub(super) is_unmounting: bool,
@@ -122,6 +125,7 @@ impl Journaling {
             is_loading: false,
             loaded: Vec::new(),
             expired: None,
+            looked_in_vain: false,
             commit_at: Nanos::MAX,
             expire_at: Nanos::MAX,
             is_unmounting: false,
@@ -151,6 +155,7 @@ impl Journaling {
             if !any {
                 break;
             }
+            self.look_again();
         }
         self.set_commit_timer();
         self.core.cache.fit();
@@ -173,14 +178,14 @@ impl Journaling {
         let mut any = false;
         if self.core.dirty_pages > background && self.core.writing_pages < 2 * BATCH {
             let mut left = (self.core.dirty_pages - background).clamp(BATCH, 2 * BATCH) as u32;
-            let files: Vec<u32> = self.core.dirty_files.iter().map(|(_, number)| *number).collect();
-            for number in files {
-                let Ok(placed) = self.place_in_turn(number, left) else { return true };
+            let mut next = self.core.dirty_files.first().copied();
+            while left > 0
+                && let Some(file) = next
+            {
+                next = self.core.dirty_files.range((Bound::Excluded(file), Bound::Unbounded)).next().copied();
+                let Ok(placed) = self.place_in_turn(file.1, left) else { return true };
                 any |= placed > 0;
                 left = left.saturating_sub(placed);
-                if left == 0 {
-                    break;
-                }
             }
         }
         if let Some(before) = self.expired.take() {
@@ -188,6 +193,7 @@ impl Journaling {
             for number in old.map(|(_, number)| *number).collect::<Vec<u32>>() {
                 let Ok(placed) = self.place_file(number, 0, u32::MAX, u32::MAX) else { return true };
                 any |= placed > 0;
+                self.looked_in_vain |= placed == 0;
             }
         }
         any

@@ -25,10 +25,21 @@ impl Journaling {
         }
     }
 
-    /// When the oldest dirty page, or committed block, became so.
+    /// When the oldest became so of the dirty pages, and of the committed blocks, for which the next look may do something: a look is not
+    /// repeated that still has to be made, or found nothing that could be sent.
     fn oldest(&self) -> Option<Nanos> {
-        let page = self.core.dirty_files.first().map(|(since, _)| *since);
-        page.into_iter().chain(self.core.homes.oldest()).min()
+        let may_send = self.expired.is_none() && !self.looked_in_vain;
+        let page = self.core.dirty_files.first().filter(|_| may_send).map(|(since, _)| *since);
+        let home = self.core.homes.oldest().filter(|_| self.home_expired.is_none());
+        page.into_iter().chain(home).min()
+    }
+
+    /// Something has happened: the next look may send pages. It is a whole number of periods behind the last one.
+    pub(super) fn look_again(&mut self) {
+        let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
+        if std::mem::take(&mut self.looked_in_vain) && self.expire_at.0 < now {
+            self.expire_at.0 += (now - self.expire_at.0).next_multiple_of(period);
+        }
     }
 
     /// The time of the next timer that has anything to do.
@@ -50,10 +61,10 @@ impl Journaling {
         }
         if now >= self.expire_at {
             let Options { dirty_period, dirty_expiry, .. } = self.core.options;
+            let oldest = self.oldest().map(|since| since.0.saturating_add(dirty_expiry.0));
             self.expired = now.0.checked_sub(dirty_expiry.0).map(Nanos);
             self.home_expired = self.expired;
             // The next look that can find anything: whole periods from now.
-            let oldest = self.oldest().map(|since| since.0.saturating_add(dirty_expiry.0));
             let wait = oldest.unwrap_or(0).saturating_sub(now.0);
             let periods = wait.div_ceil(dirty_period.0.max(1)).max(1);
             self.expire_at = self.after(Nanos(dirty_period.0.saturating_mul(periods)));
