@@ -1,7 +1,7 @@
-//! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, and ALFS. The file
-//! system of the comparison that updates in place is not built yet.
+//! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, ALFS, and the file systems that
+//! it is compared with.
 //!
-//! One file a figure; `common.rs` has what several need, `trial.rs` a small drive whose chips are looked at, `small.rs` a file system on one,
+//! One file a figure; `common.rs` has what several need, `systems.rs` the five systems of the comparison, `trial.rs` a small drive whose chips are looked at, `small.rs` a file system on one,
 //! `held_against` the programmes of recordings as calls on file systems.
 
 mod common;
@@ -13,9 +13,15 @@ mod figure05;
 mod figure06;
 mod figure07;
 mod figure08;
+mod figure09;
+mod figure10;
+mod figure12;
+mod figure13;
+mod figure16;
 mod held_against;
 mod section5;
 mod small;
+mod systems;
 mod table01;
 mod table02;
 mod table04;
@@ -34,7 +40,7 @@ pub(super) static PAPER: Paper = Paper {
     files: texts!("papers/amf/" "": "append.toml" "fio.fio"),
     drives_are: "FTL",
     published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "table04.csv" "figure01.csv"
-        "figure04.csv" "figure05.csv" "figure06.csv" "figure07.csv" "figure08.csv" "figure14.csv"),
+        "figure04.csv" "figure05.csv" "figure06.csv" "figure07.csv" "figure08.csv" "figure09.csv" "figure13.csv" "figure14.csv"),
     figures: &[
         &section5::FIGURE,
         &table01::FIGURE,
@@ -48,7 +54,12 @@ pub(super) static PAPER: Paper = Paper {
         &figure06::FIGURE,
         &figure07::FIGURE,
         &figure08::FIGURE,
+        &figure09::FIGURE,
+        &figure10::FIGURE,
+        &figure12::FIGURE,
+        &figure13::FIGURE,
         &table04::FIGURE14,
+        &figure16::FIGURE,
         &held_against::AGAINST_F2FS,
         &held_against::AGAINST_EXT4,
     ],
