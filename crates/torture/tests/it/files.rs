@@ -142,14 +142,14 @@ fn damaged_images_with_a_journal_are_answered_with_errors_and_never_with_a_panic
     seeds::campaign(
         "files",
         "damaged_images_with_a_journal_are_answered_with_errors_and_never_with_a_panic",
-        500,
+        1000,
         |seed| {
             let (image, _) = damaged_by(damaged_image_with_journal, seed);
             (images, named, refused) = (images + 1, named + u32::from(image.named), refused + u32::from(image.refused));
         },
     );
     println!("{images} images: the check names something in {named}, {refused} mounts are refused");
-    assert!(images < 500 || (named > 100 && refused > 2), "{named} named, {refused} refused");
+    assert!(images < 500 || (named > 100 && refused > 5), "{named} named, {refused} refused");
 }
 
 /// A count of names that overflowed (316), and an index block that named itself (3033).
