@@ -54,7 +54,7 @@ pub const KINDS: &[FileSystemKind] = &[
         jobs: &Job::JOURNALING,
         make: journaling::make::make,
         fits: journaling::mount::fits,
-        file_metadata: journaling::make::file_metadata,
+        file_metadata: journaling::map::file_metadata,
         magic: journaling::format::superblock::MAGIC,
         mount: journaling::mount::mount,
     },

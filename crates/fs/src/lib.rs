@@ -30,6 +30,7 @@ mod log_structured;
 mod make;
 mod metrics;
 mod mount;
+mod periods;
 mod reader;
 mod restore;
 pub mod seeded;

@@ -5,11 +5,12 @@ use ssdlab_base::Nanos;
 use crate::config::Options;
 use crate::core::space::State;
 use crate::log_structured::LogStructured;
+use crate::periods;
 
 impl LogStructured {
     /// The time of a period from now.
     pub(crate) fn after(&self, period: Nanos) -> Nanos {
-        if period.0 == 0 { Nanos::MAX } else { Nanos(self.core.now.0.saturating_add(period.0)) }
+        periods::after(self.core.now, period)
     }
 
     /// The time of the next timer that has anything to do.
@@ -62,9 +63,8 @@ impl LogStructured {
 
     /// Something has happened: the next look may send pages. It is a whole number of periods behind the last one.
     pub(crate) fn look_again(&mut self) {
-        let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
-        if std::mem::take(&mut self.looked_in_vain) && self.expire_at.0 < now {
-            self.expire_at.0 += (now - self.expire_at.0).next_multiple_of(period);
+        if std::mem::take(&mut self.looked_in_vain) {
+            self.expire_at = periods::behind(self.expire_at, self.core.now, self.core.options.dirty_period);
         }
     }
 

@@ -97,19 +97,6 @@ pub(crate) fn plan(sectors: u64, make: &MakeOptions) -> Result<Superblock, MakeE
     })
 }
 
-/// Blocks that say where those of a file are; inodes have room of their own. Extents of a file that is written in order are few.
-pub(crate) fn file_metadata(blocks: u64, make: &MakeOptions) -> u64 {
-    const DIRECT: u64 = 12;
-    const FAN: u64 = 1024;
-    match make.rules {
-        super::Rules::Ext4 => 0,
-        super::Rules::Ext3 => {
-            let leaves = blocks.saturating_sub(DIRECT).div_ceil(FAN);
-            leaves + if leaves > 1 { 1 + (leaves - 1).div_ceil(FAN) } else { 0 }
-        }
-    }
-}
-
 /// Makes an empty file system on a device, whose contents are lost, and mounts it.
 ///
 /// # Errors

@@ -19,6 +19,18 @@ const fn span(level: u32) -> u64 {
     (FAN as u64).pow(level)
 }
 
+/// Indirect blocks of a file of so many blocks without a hole.
+pub(super) fn of_blocks(blocks: u64) -> u64 {
+    let mut left = blocks.saturating_sub(DIRECT.into());
+    let mut all = 0;
+    for level in 1..=3 {
+        let here = left.min(span(level));
+        all += (1..=level).map(|below| here.div_ceil(span(below))).sum::<u64>();
+        left -= here;
+    }
+    all
+}
+
 /// The entry of the inode that leads to a block, levels of indirect blocks below it, and the first block of the file there.
 fn slot(block: u32) -> (usize, u32, u64) {
     if block < DIRECT {
@@ -181,6 +193,22 @@ impl Core {
             self.free_node(inode, below);
             self.set_entry(inode, *step, 0);
             below = step.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first block behind what an entry leads to brings a block for each level of the next one.
+    #[test]
+    fn indirect_blocks_are_those_of_each_level() {
+        let (one, two) = (12 + 1024, 12 + 1024 + (1 << 20));
+        let counts = [(0, 0), (12, 0), (13, 1), (one, 1), (one + 1, 3), (one + 1024, 3), (one + 1025, 4)];
+        let large = [(two, 1 + 1 + 1024), (two + 1, 1 + 1 + 1024 + 3)];
+        for (blocks, expected) in counts.into_iter().chain(large) {
+            assert_eq!(of_blocks(blocks), expected, "{blocks} blocks");
         }
     }
 }

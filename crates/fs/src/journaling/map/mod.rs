@@ -10,6 +10,7 @@ use super::format::inode::Inode;
 use super::space::Picker;
 use super::view::View;
 use crate::call::FileKind;
+use crate::config::MakeOptions;
 
 /// Runs of blocks that one step of freeing gives back at most.
 pub(crate) const MOST_RUNS: usize = 8;
@@ -39,6 +40,15 @@ pub(crate) fn spares(view: &View<'_>, inode: &Inode, block: u32) -> Result<usize
     match view.core.superblock.rules {
         Rules::Ext4 => extents::spares(view, inode, block),
         Rules::Ext3 => indirect::spares(view, inode, block),
+    }
+}
+
+/// Blocks that say where those of a file are which has so many and no hole; inodes have room of their own. Extents of a file that is written
+/// in order are few.
+pub(crate) fn file_metadata(blocks: u64, make: &MakeOptions) -> u64 {
+    match make.rules {
+        Rules::Ext4 => 0,
+        Rules::Ext3 => indirect::of_blocks(blocks),
     }
 }
 

@@ -4,11 +4,12 @@ use ssdlab_base::Nanos;
 
 use super::Journaling;
 use crate::config::Options;
+use crate::periods;
 
 impl Journaling {
     /// The time of a period from now.
     fn after(&self, period: Nanos) -> Nanos {
-        if period.0 == 0 { Nanos::MAX } else { Nanos(self.core.now.0.saturating_add(period.0)) }
+        periods::after(self.core.now, period)
     }
 
     pub(super) fn begin_timers(&mut self) {
@@ -36,9 +37,8 @@ impl Journaling {
 
     /// Something has happened: the next look may send pages. It is a whole number of periods behind the last one.
     pub(super) fn look_again(&mut self) {
-        let (now, period) = (self.core.now.0, self.core.options.dirty_period.0);
-        if std::mem::take(&mut self.looked_in_vain) && self.expire_at.0 < now {
-            self.expire_at.0 += (now - self.expire_at.0).next_multiple_of(period);
+        if std::mem::take(&mut self.looked_in_vain) {
+            self.expire_at = periods::behind(self.expire_at, self.core.now, self.core.options.dirty_period);
         }
     }
 
