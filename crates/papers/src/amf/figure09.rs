@@ -20,8 +20,8 @@ pub(super) static FIGURE: Figure = Figure {
     about: "4 KB reads and writes of one file of 10 GB by 8 jobs, in order and at random, as many bytes as the file has. Buffered, as fio \
             does by default, a job has one call at a time, whatever its depth; direct, 128 calls each. A rate does not include the sync at the \
             end. Map misses are those of reads and writes of the host in the cache of DFTL's map.",
-    differs: "Buffered reads at random wait one after another, 8 in the drive, of which DFTL's misses make two reads; the paper does not say how its \
-              fio counts. See the page for orders.",
+    differs: "A cache of a fifth of the map misses 73 % of random reads in a file of this size. Sequential requests ask for one map page each, \
+              and a miss loads the whole page; the paper does not say what it counts as a miss.",
     series: &names(&COLUMNS),
     content: Content::Runs {
         rows: |context| {

@@ -3,6 +3,9 @@
 use super::systems::{POSTMARK, SYSTEMS, label, rows, run};
 use crate::frame::{Column, Content, Curve, Drawn, Figure, Outcomes, PaperContext, Reading, Scale, names};
 
+/// Mean write latencies of the intervals of a run.
+const MEANS: &str = "drives.0.timeline.latency_by_op.write.latency_mean_ns";
+
 const COLUMNS: [Column<Reading>; 5] = [
     ("mean", "ms", |run| milliseconds(run, "mean")),
     ("median", "ms", |run| milliseconds(run, "p50")),
@@ -30,8 +33,7 @@ fn milliseconds(run: &Reading, what: &str) -> Option<f64> {
 
 /// The standard deviation of means of intervals, by their mean.
 fn variation(run: &Reading) -> Option<f64> {
-    let means: Vec<f64> =
-        run.column("drives.0.timeline.latency_by_op.write.latency_mean_ns")?.into_iter().flatten().collect();
+    let means: Vec<f64> = run.column(MEANS)?.into_iter().flatten().collect();
     let count = means.len() as f64;
     let mean = means.iter().sum::<f64>() / count;
     let variance = means.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
@@ -43,7 +45,7 @@ fn panels(context: &PaperContext, outcomes: &Outcomes, drawn: &mut Drawn) {
         let curves = SYSTEMS.into_iter().filter_map(|system| {
             let measured = outcomes.get(&run(context, work, system))?;
             let times = measured.column("drives.0.timeline.time_ns")?;
-            let means = measured.column("drives.0.timeline.latency_by_op.write.latency_mean_ns")?;
+            let means = measured.column(MEANS)?;
             let points = times.into_iter().zip(means).filter_map(|(at, mean)| Some((at? / 1e9, mean? / 1e6))).collect();
             Some(Curve { name: system.name.to_string(), points })
         });

@@ -1,8 +1,8 @@
 //! Application-Managed Flash (`papers/amf`): AFTL on append-only segments, the FTLs that it is compared with, ALFS, and the file systems that
 //! it is compared with.
 //!
-//! One file a figure; `common.rs` has what several need, `systems.rs` the five systems of the comparison, `trial.rs` a small drive whose chips are looked at, `small.rs` a file system on one,
-//! `held_against` the programmes of recordings as calls on file systems.
+//! One file a figure; `common.rs` has what several need, `systems.rs` the five systems of the comparison, `trial.rs` a small drive whose
+//! chips are looked at, `small.rs` a file system on one, `held_against` the programmes of recordings as calls on file systems.
 
 mod common;
 mod figure01;
