@@ -14,6 +14,8 @@ pub struct Metrics {
     pub dropped_blocks: u64,
     /// Blocks of files that were written, without those that cleaning moved.
     pub data_blocks: u64,
+    /// Of these, the ones that were written to the places that they had.
+    pub in_place_blocks: u64,
     /// Blocks of files that cleaning moved.
     pub moved_blocks: u64,
     /// Blocks of directories that were written.
@@ -44,6 +46,10 @@ pub struct Metrics {
     pub checkpoint_blocks: u64,
     /// Switches to the other check-point segment.
     pub checkpoint_switches: u64,
+    /// Blocks of the journal that were written: descriptors, copies of blocks, revocations, commit blocks and its superblock.
+    pub journal_blocks: u64,
+    /// Blocks that were written to their places after their commit.
+    pub home_blocks: u64,
     /// Blocks of summaries that were written.
     pub summary_blocks: u64,
     /// Blocks that filled up write units.
@@ -84,6 +90,22 @@ impl Memory {
 }
 
 impl Metrics {
+    /// All blocks that were written.
+    pub const fn all_blocks(&self) -> u64 {
+        self.data_blocks
+            + self.moved_blocks
+            + self.directory_blocks
+            + self.node_blocks
+            + self.map_blocks
+            + self.table_blocks
+            + self.usage_blocks
+            + self.checkpoint_blocks
+            + self.journal_blocks
+            + self.home_blocks
+            + self.summary_blocks
+            + self.padding_blocks
+    }
+
     /// Counts blocks of a kind that were written.
     pub(crate) const fn count(&mut self, kind: Kind, blocks: u64) {
         match kind {

@@ -166,7 +166,7 @@ impl Journaling {
         let last = self.log.address(places[places.len() - 1]);
         self.commit.block = Some((last, Record::Commit(sum.end()).encode(of)));
         self.commit.sequence = Some(sequence);
-        self.core.metrics.checkpoint_blocks += blocks.len() as u64;
+        self.core.metrics.journal_blocks += blocks.len() as u64;
         let placed: Vec<(u32, Box<Bytes>)> = places.iter().map(|place| self.log.address(*place)).zip(blocks).collect();
         let mut commands = 0;
         for run in placed.chunk_by(|a, b| a.0 + 1 == b.0) {
@@ -179,7 +179,7 @@ impl Journaling {
             self.log.is_empty = false;
             self.commit.has_superblock = true;
             let tail = Tail { start: places[0], sequence, epoch: self.log.epoch };
-            self.core.metrics.checkpoint_blocks += 1;
+            self.core.metrics.journal_blocks += 1;
             self.send_metadata(&[(self.log.address(0), tail.encode(volume))], false, Purpose::Log);
             commands += 1;
         }
@@ -213,7 +213,7 @@ impl Journaling {
     fn send_commit_block(&mut self) {
         let Some(block) = self.commit.block.take() else { return };
         self.commit.step = Step::Block;
-        self.core.metrics.checkpoint_blocks += 1;
+        self.core.metrics.journal_blocks += 1;
         let fua = self.has_write_cache;
         self.send_metadata(&[block], fua, Purpose::Commit);
     }

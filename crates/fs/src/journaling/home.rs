@@ -207,7 +207,7 @@ impl Journaling {
                 let sent = |address: &u32| self.core.homes.send(*address, number).map(|bytes| (*address, bytes));
                 let blocks: Vec<(u32, Box<Bytes>)> = part.iter().filter_map(sent).collect();
                 let write = self.home_writes.put(HomeWrite { number, addresses: part.to_vec() });
-                self.core.metrics.node_blocks += blocks.len() as u64;
+                self.core.metrics.home_blocks += blocks.len() as u64;
                 self.send_metadata(&blocks, false, Purpose::Home(write));
             }
         }
@@ -247,7 +247,7 @@ impl Journaling {
         }
         self.home = Step::Tail(gone);
         let block = tail.encode(self.core.superblock.volume);
-        self.core.metrics.checkpoint_blocks += 1;
+        self.core.metrics.journal_blocks += 1;
         self.send_metadata(&[(self.log.address(0), block)], self.has_write_cache, Purpose::Tail);
     }
 

@@ -1,5 +1,7 @@
 //! The journaling kind: what commits write, what a mount finds, and a full file system, by the rules of ext3 and ext4.
 
+use std::collections::BTreeSet;
+
 use ssdlab_base::{Nanos, Op, Request};
 use ssdlab_device::Data;
 use ssdlab_flash::Contents;
@@ -85,15 +87,44 @@ fn an_fsync_of_an_appended_file_writes_exactly_what_leads_to_it() {
             let metrics = fs.metrics();
             let indirect = u64::from(rules == Rules::Ext3 && block >= 12);
             assert_eq!(metrics.checkpoints, 1);
-            assert_eq!((metrics.data_blocks, metrics.checkpoint_blocks), (1, 5 + indirect), "block {block}, {rules:?}");
+            assert_eq!((metrics.data_blocks, metrics.journal_blocks), (1, 5 + indirect), "block {block}, {rules:?}");
         }
         fs.reset_metrics();
         write(&mut fs, file, 4096, &[3; 4096]).expect("room");
         fsync(&mut fs, file);
-        assert_eq!((fs.metrics().data_blocks, fs.metrics().checkpoint_blocks), (1, 3));
+        assert_eq!((fs.metrics().data_blocks, fs.metrics().journal_blocks), (1, 3));
         fs.reset_metrics();
         fsync(&mut fs, file);
-        assert_eq!((fs.metrics().checkpoints, fs.metrics().checkpoint_blocks), (0, 0), "nothing has changed");
+        assert_eq!((fs.metrics().checkpoints, fs.metrics().journal_blocks), (0, 0), "nothing has changed");
+    }
+}
+
+/// Journal traffic of counted sequences: so many new files in one directory and a sync are one commit. Its blocks are a descriptor, the
+/// directory's blocks, each block of the inode tables that has a new inode or the directory's, the bitmap of inodes of each group that has
+/// a new one, the bitmap of blocks where the directory grew, the descriptors of groups, and the commit block. The journal's superblock is
+/// written where the journal was empty.
+#[test]
+fn a_commit_of_new_files_writes_exactly_what_leads_to_them() {
+    const INODES_OF_BLOCK: u32 = 16;
+    const INODES_OF_GROUP: u32 = 64;
+    for (rules, files) in BOTH.into_iter().flat_map(|rules| [1_u32, 15, 16, 17, 60, 200].map(|files| (rules, files))) {
+        let mut fs = made(6000, rules, &still());
+        create(&mut fs, ROOT, "before").expect("a file");
+        let options = still();
+        fs = remount(fs, &options);
+        fs.reset_metrics();
+        let create = |at: u32| create(&mut fs, ROOT, &format!("f{at:03}")).expect("a file").number;
+        let new: Vec<u32> = (0..files).map(create).collect();
+        call(&mut fs, Call::Sync).expect("a sync");
+        let of =
+            |inodes: &[u32], each: u32| inodes.iter().map(|inode| (inode - 1) / each).collect::<BTreeSet<_>>().len();
+        let tables = of(&[&new[..], &[ROOT.number]].concat(), INODES_OF_BLOCK);
+        let Ok(Reply::Found(root)) = call(&mut fs, Call::Stat { file: ROOT }) else { panic!("the root is there") };
+        let leads = root.blocks as usize + usize::from(root.blocks > 1) + tables + of(&new, INODES_OF_GROUP) + 1;
+        let metrics = fs.metrics();
+        assert_eq!(metrics.checkpoints, 1);
+        assert_eq!(metrics.journal_blocks, 1 + leads as u64 + 1 + 1, "{files} files, {rules:?}: {new:?}");
+        assert_eq!(metrics.data_blocks, 0);
     }
 }
 

@@ -57,17 +57,7 @@ fn events(fs: &mut FileSystem, most: u64) -> u64 {
 /// Blocks that were written or read, and segments that were trimmed: commands have at least one.
 fn written(fs: &FileSystem) -> u64 {
     let metrics = fs.metrics();
-    metrics.data_blocks
-        + metrics.moved_blocks
-        + metrics.directory_blocks
-        + metrics.node_blocks
-        + metrics.map_blocks
-        + metrics.table_blocks
-        + metrics.usage_blocks
-        + metrics.checkpoint_blocks
-        + metrics.summary_blocks
-        + metrics.loaded_blocks
-        + metrics.trimmed_segments
+    metrics.all_blocks() + metrics.loaded_blocks + metrics.trimmed_segments
 }
 
 /// Old dirty pages for which there is no room wait until something makes room. A command of the drive may take any number of periods.

@@ -148,6 +148,10 @@ pub struct BytesByKind {
     pub usage: u64,
     /// Check-points.
     pub checkpoint: u64,
+    /// The journal.
+    pub journal: u64,
+    /// Blocks at their places, after their commit.
+    pub home: u64,
     /// Summaries of segments.
     pub summary: u64,
     /// What fills up write units.
@@ -188,12 +192,12 @@ pub struct CleaningResult {
     pub lost_blocks: u64,
 }
 
-/// Check-points of a file system.
+/// Check-points of a file system, or commits of its journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CheckpointsResult {
     /// How many.
     pub count: u64,
-    /// Blocks of a check-point itself, a mean.
+    /// Blocks of a check-point itself, or of the journal by commits, a mean.
     pub blocks_each: Option<f64>,
     /// TIMB blocks with each, a mean.
     pub timb_blocks_each: Option<f64>,

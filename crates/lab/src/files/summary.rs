@@ -27,8 +27,8 @@ pub(super) struct Seen {
 /// Bytes that were written, by kind.
 pub(super) fn written(metrics: &Metrics) -> BytesByKind {
     let bytes = |blocks: u64| blocks * BLOCK_BYTES;
-    let mut by_kind = BytesByKind {
-        total: 0,
+    BytesByKind {
+        total: bytes(metrics.all_blocks()),
         data: bytes(metrics.data_blocks),
         cleaning: bytes(metrics.moved_blocks),
         directory: bytes(metrics.directory_blocks),
@@ -37,13 +37,11 @@ pub(super) fn written(metrics: &Metrics) -> BytesByKind {
         timb: bytes(metrics.table_blocks),
         usage: bytes(metrics.usage_blocks),
         checkpoint: bytes(metrics.checkpoint_blocks),
+        journal: bytes(metrics.journal_blocks),
+        home: bytes(metrics.home_blocks),
         summary: bytes(metrics.summary_blocks),
         padding: bytes(metrics.padding_blocks),
-    };
-    let BytesByKind { data, cleaning, directory, node, inode_map, timb, usage, checkpoint, summary, padding, .. } =
-        by_kind;
-    by_kind.total = data + cleaning + directory + node + inode_map + timb + usage + checkpoint + summary + padding;
-    by_kind
+    }
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
@@ -98,7 +96,7 @@ pub(super) fn file_system(run: &FilesRun<'_>, fs: &FileSystem, seen: &Seen) -> F
         },
         checkpoints: CheckpointsResult {
             count: metrics.checkpoints,
-            blocks_each: ratio(metrics.checkpoint_blocks, metrics.checkpoints),
+            blocks_each: ratio(metrics.checkpoint_blocks + metrics.journal_blocks, metrics.checkpoints),
             timb_blocks_each: ratio(metrics.table_blocks, metrics.checkpoints),
             inode_map_blocks_each: ratio(metrics.map_blocks, metrics.checkpoints),
             switches: metrics.checkpoint_switches,

@@ -37,6 +37,8 @@ impl fmt::Display for DeviceFilesResult {
             ("TIMB", written.timb),
             ("usage", written.usage),
             ("check-points", written.checkpoint),
+            ("journal", written.journal),
+            ("blocks at their places", written.home),
             ("summaries", written.summary),
             ("padding", written.padding),
         ];

@@ -48,9 +48,9 @@ pub struct FilesTimeline {
     pub data_blocks: Vec<u64>,
     /// Blocks of files that cleaning moved.
     pub moved_blocks: Vec<u64>,
-    /// Nodes and blocks of directories that were written.
+    /// Nodes and blocks of directories that were written; of a journaling file system, blocks at their places.
     pub node_blocks: Vec<u64>,
-    /// Blocks of the inode map, TIMB blocks, blocks of the usage table and of check-points.
+    /// Blocks of the inode map, TIMB blocks, blocks of the usage table, of check-points and of the journal.
     pub map_blocks: Vec<u64>,
     /// Check-points.
     pub checkpoints: Vec<u64>,
@@ -109,8 +109,9 @@ impl FilesSampler {
         let mut before = self.begin;
         for sample in self.samples {
             let (now, was, levels) = (&sample.metrics, &before.metrics, &sample.levels);
-            let nodes = |of: &Metrics| of.node_blocks + of.directory_blocks;
-            let map = |of: &Metrics| of.map_blocks + of.table_blocks + of.usage_blocks + of.checkpoint_blocks;
+            let nodes = |of: &Metrics| of.node_blocks + of.directory_blocks + of.home_blocks;
+            let fixed = |of: &Metrics| of.table_blocks + of.usage_blocks + of.checkpoint_blocks + of.journal_blocks;
+            let map = |of: &Metrics| of.map_blocks + fixed(of);
             let moved = |which: usize| sample.moved[which] - before.moved[which];
             let columns = [
                 (&mut timeline.time_ns, sample.at),

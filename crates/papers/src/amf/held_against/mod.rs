@@ -260,9 +260,13 @@ fn row(drawn: &mut Drawn, label: &Label, side: &Side<'_>, at: usize, original: O
 fn kinds(drawn: &mut Drawn, label: &Label, metrics: &Metrics) {
     let bytes = |blocks: u64| (blocks * BLOCK_BYTES) as f64 / MB;
     let maps = metrics.map_blocks + metrics.table_blocks + metrics.usage_blocks;
-    let fixed = maps + metrics.checkpoint_blocks + metrics.summary_blocks;
+    let fixed = maps + metrics.checkpoint_blocks + metrics.journal_blocks + metrics.summary_blocks;
     drawn.points.push(label.point(FIXED, bytes(fixed), "MB"));
-    drawn.points.push(label.point(NODES, bytes(metrics.node_blocks + metrics.directory_blocks), "MB"));
+    drawn.points.push(label.point(
+        NODES,
+        bytes(metrics.node_blocks + metrics.directory_blocks + metrics.home_blocks),
+        "MB",
+    ));
     drawn.points.push(label.point(CLEANING, bytes(metrics.moved_blocks), "MB"));
 }
 
@@ -282,10 +286,7 @@ mod tests {
             let phases = || ran.stream.phases.iter().zip(&ran.metrics);
             // A new file system is counted from its mount on, and an unmounted one is gone.
             for (phase, metrics) in phases().filter(|(phase, _)| !["mkfs", "end"].contains(&&*phase.name)) {
-                let of = [metrics.data_blocks, metrics.moved_blocks, metrics.node_blocks, metrics.directory_blocks];
-                let maps = [metrics.map_blocks, metrics.table_blocks, metrics.usage_blocks];
-                let rest = [metrics.checkpoint_blocks, metrics.summary_blocks, metrics.padding_blocks];
-                let blocks: u64 = of.into_iter().chain(maps).chain(rest).sum();
+                let blocks = metrics.all_blocks();
                 let counts = ran.stream.counts(phase);
                 assert_eq!(counts.write_bytes, blocks * BLOCK_BYTES, "{}: {}", pair.recording, phase.name);
             }
