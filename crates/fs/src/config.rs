@@ -40,6 +40,31 @@ impl Words for Fsync {
         &[("roll-forward", Fsync::RollForward), ("check-point", Fsync::Checkpoint)];
 }
 
+/// When a changed page of a file is written to the place that it has: the words of F2FS's `ipu_policy`, as Linux 3.13 had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// Never: each page goes to a log.
+    Off,
+    /// Always.
+    Always,
+    /// Where free segments are so short that logs write segments again.
+    Short,
+    /// Where more than 70 % of the space of files is in use (`min_ipu_util`).
+    Full,
+    /// Where both are so.
+    ShortAndFull,
+}
+
+impl Words for InPlace {
+    const WORDS: &'static [(&'static str, InPlace)] = &[
+        ("off", InPlace::Off),
+        ("always", InPlace::Always),
+        ("short", InPlace::Short),
+        ("full", InPlace::Full),
+        ("short-and-full", InPlace::ShortAndFull),
+    ];
+}
+
 /// What is decided when a file system is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -63,6 +88,8 @@ pub struct Options {
     pub fsync: Fsync,
     /// Logs write segments again where free ones are short, where the kind can.
     pub threaded_logging: bool,
+    /// When changed pages of files are written to the places that they have.
+    pub in_place: InPlace,
     /// Blocks that a commit of a journal freed are trimmed.
     pub discard: bool,
 }
@@ -166,6 +193,16 @@ pub(crate) const THREADED_LOGGING: Key = Key::new(
      segments are free than over-provisioning keeps (F2FS, section 2.5; SSR).",
 );
 
+/// Key of in-place updates.
+pub(crate) const IN_PLACE: Key = Key::new(
+    "in_place",
+    Kind::Word(words::<InPlace>),
+    KeyDefault::word("off"),
+    "Changed pages of files are written to the places that they have: never, always, where free segments are so short that logs write \
+     segments again, where more than 70 % of the space of files is in use, or where both are so (F2FS's ipu_policy). An fsync that finds \
+     nothing else changed writes no node.",
+);
+
 /// Key of segments where the device has none of its own.
 pub(crate) const SEGMENT: Key = Key::new(
     "segment",
@@ -202,6 +239,7 @@ impl Default for Options {
             cleaning_period: Nanos(30 * SECOND),
             fsync: Fsync::RollForward,
             threaded_logging: true,
+            in_place: InPlace::Off,
             discard: true,
         }
     }
@@ -241,6 +279,7 @@ pub fn values(make: &MakeOptions, options: &Options) -> Vec<(&'static str, Strin
     let text = |key: &Key| {
         match key.name {
             "fsync" => return word(options.fsync).to_string(),
+            "in_place" => return word(options.in_place).to_string(),
             "threaded_logging" => return options.threaded_logging.to_string(),
             "rules" => return word(make.rules).to_string(),
             "discard" => return options.discard.to_string(),
@@ -292,6 +331,7 @@ pub fn read(kind: &'static FileSystemKind, keys: &Section<'_>) -> Result<(MakeOp
         // A commit is what makes anything durable, where there is nothing to choose.
         fsync: if has("fsync") { keys.choice::<Fsync>("fsync")? } else { Fsync::Checkpoint },
         threaded_logging: flag("threaded_logging")?,
+        in_place: if has("in_place") { keys.choice::<InPlace>("in_place")? } else { InPlace::Off },
         discard: flag("discard")?,
     };
     Ok((make, options))

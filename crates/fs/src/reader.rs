@@ -124,6 +124,21 @@ impl Reader {
         block_of(self.below.record(u64::from(block) * BLOCK_SECTORS).unwrap_or(&[]))
     }
 
+    /// Whether what the device completes may be lost until it is flushed.
+    pub(crate) fn has_write_cache(&self) -> bool {
+        let identity = self.below.device().identify();
+        identity.has_write_cache || identity.has_host_cache
+    }
+
+    /// Flushes the device. A host that crashed has left data in its cache: what a mount shows must not be lost with the power.
+    pub(crate) fn flush(&mut self) -> Result<(), MountError> {
+        let flush = Request::new(Op::Flush, 0, 0);
+        match self.below.alone(flush, &[], &[]).map_err(|_| MountError::Silent)?.status {
+            Status::Success => Ok(()),
+            status => Err(MountError::DeviceFailed(status)),
+        }
+    }
+
     fn command(&mut self, first: u32, count: u32) -> Result<Result<Vec<u8>, Status>, MountError> {
         let request = read_of(first, count);
         let mut attempts = 0;

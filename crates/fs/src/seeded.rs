@@ -56,6 +56,10 @@ pub enum FsBug {
     NeededBlockWritten,
     /// Nodes of an fsync are sent before the drive has flushed the data that they name.
     NodesBeforeFlush,
+    /// An fsync does not wait for pages that are written in place.
+    InPlaceNotAwaited,
+    /// An fsync that writes no node does not flush pages that were written in place.
+    InPlaceNotFlushed,
     /// A commit block is sent before the drive has flushed what it stands for.
     CommitBeforeFlush,
     /// A block is used again before the commit is durable that freed it.
@@ -72,7 +76,7 @@ pub enum FsBug {
 
 impl FsBug {
     /// All of them.
-    pub const ALL: [FsBug; 31] = [
+    pub const ALL: [FsBug; 33] = [
         FsBug::TrimBeforeCheckpoint,
         FsBug::CheckpointBeforeData,
         FsBug::OpenSegmentContinued,
@@ -98,6 +102,8 @@ impl FsBug {
         FsBug::NewestPlaceOverwritten,
         FsBug::NeededBlockWritten,
         FsBug::NodesBeforeFlush,
+        FsBug::InPlaceNotAwaited,
+        FsBug::InPlaceNotFlushed,
         FsBug::CommitBeforeFlush,
         FsBug::FreedBlockUsedAgain,
         FsBug::RevokedBlockReplayed,
@@ -139,6 +145,8 @@ impl FsBug {
             }
             FsBug::NeededBlockWritten => "a log writes blocks of a segment again that the newest check-point needs",
             FsBug::NodesBeforeFlush => "nodes of an fsync are sent before the data that they name is flushed",
+            FsBug::InPlaceNotAwaited => "an fsync does not wait for pages that are written in place",
+            FsBug::InPlaceNotFlushed => "an fsync that writes no node does not flush pages that were written in place",
             FsBug::CommitBeforeFlush => "a commit block is sent without a flush before it",
             FsBug::FreedBlockUsedAgain => "a freed block is used again before its commit is durable",
             FsBug::RevokedBlockReplayed => "a mount replays a revoked block",

@@ -19,6 +19,8 @@ pub(crate) enum Stage {
     Written(u64, Pages),
     /// Nodes of a file are to be sent.
     Nodes(FileId),
+    /// The file's pages that were written in place, up to this count of writes in place, are to be flushed. Then come nodes on their way.
+    Flushed(u64, u32),
     /// Writes up to this number are to end, which have the nodes of a file.
     Durable(u64, u32),
     /// A check-point is to be durable.

@@ -216,11 +216,13 @@ impl Core {
             self.fill(number, block, (from - start) as usize, (to - from) as usize, content, (from - offset) as usize);
             self.set_page_dirty(number, block, leaf.0, FileKind::File);
         }
-        if end > self.inode(number).size {
+        let is_longer = end > self.inode(number).size;
+        if is_longer {
             self.set_size(number, end);
         }
         let now = self.now;
-        let inode = self.inode_mut(number);
+        let spares_node = !is_longer && self.spares_nodes();
+        let inode = if spares_node { self.untouched_inode_mut(number) } else { self.inode_mut(number) };
         (inode.modified, inode.changed) = (now, now);
     }
 }

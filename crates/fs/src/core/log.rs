@@ -87,6 +87,8 @@ pub(crate) struct Outgoing {
     pub(crate) placed: Vec<Placed>,
     /// The segment that it writes, or whose summary it writes.
     pub(crate) segment: u32,
+    /// Its pages go to the places that they have.
+    pub(crate) in_place: bool,
 }
 
 /// What of a segment's summary is not at its end.
@@ -342,7 +344,7 @@ impl Logs {
         let (cells, records) = (std::mem::take(&mut one.cells), std::mem::take(&mut one.records));
         let (placed, segment) = (std::mem::take(&mut one.placed), one.segment);
         space.write_begins(segment);
-        self.outbox.push(Outgoing { request, cells, records, placed, segment });
+        self.outbox.push(Outgoing { request, cells, records, placed, segment, in_place: false });
     }
 
     /// Sends what waits of all logs.
@@ -391,16 +393,15 @@ impl Logs {
         self.summary_blocks += u64::from(blocks);
         let request = Request::new(Op::Write, u64::from(first) * BLOCK_SECTORS, u64::from(blocks) * BLOCK_SECTORS);
         space.write_begins(segment);
-        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment });
+        self.outbox.push(Outgoing { request, cells, records, placed: Vec::new(), segment, in_place: false });
     }
 
-    /// Overwrites a block of metadata that has a fixed place. Blocks that follow each other go with one command:
-    /// no log writes a segment of metadata.
-    pub(crate) fn write_fixed(&mut self, space: &mut Space, place: u32, bytes: Box<Bytes>) {
+    /// The command that overwrites a block, a page in place or metadata. Blocks that follow each other go with one.
+    fn overwrite(&mut self, space: &mut Space, place: u32, in_place: bool) -> Option<&mut Outgoing> {
         let (sector, segment) = (u64::from(place) * BLOCK_SECTORS, space.segment_of(place));
         let follows = |last: &&mut Outgoing| {
             let request = &last.request;
-            last.segment == segment
+            (last.segment, last.in_place) == (segment, in_place)
                 && request.sector + request.sectors == sector
                 && request.sectors < MOST_BLOCKS as u64 * BLOCK_SECTORS
         };
@@ -408,16 +409,31 @@ impl Logs {
             space.write_begins(segment);
             let request = Request::new(Op::Write, sector, 0);
             let (cells, records, placed) = (Vec::new(), Vec::new(), Vec::new());
-            self.outbox.push(Outgoing { request, cells, records, placed, segment });
+            self.outbox.push(Outgoing { request, cells, records, placed, segment, in_place });
         }
-        let Some(last) = self.outbox.last_mut() else { return };
+        let last = self.outbox.last_mut()?;
         last.request.sectors += BLOCK_SECTORS;
-        if self.cell == 512 {
-            last.cells.extend_from_slice(&bytes[..]);
+        Some(last)
+    }
+
+    /// Overwrites a block of metadata that has a fixed place: no log writes its segment.
+    pub(crate) fn write_fixed(&mut self, space: &mut Space, place: u32, bytes: Box<Bytes>) {
+        let cell = self.cell;
+        let Some(command) = self.overwrite(space, place, false) else { return };
+        if cell == 512 {
+            command.cells.extend_from_slice(&bytes[..]);
         } else {
-            last.cells.resize(last.cells.len() + BLOCK_SECTORS as usize * self.cell, 0);
-            last.records.push((place, bytes));
+            command.cells.resize(command.cells.len() + BLOCK_SECTORS as usize * cell, 0);
+            command.records.push((place, bytes));
         }
+    }
+
+    /// Overwrites a page in its place, which logs leave alone: it is valid, and its segment is neither trimmed nor written again while
+    /// commands write it.
+    pub(crate) fn write_in_place(&mut self, space: &mut Space, placed: Placed, cells: &[u8]) {
+        let Some(command) = self.overwrite(space, placed.address, true) else { return };
+        command.cells.extend_from_slice(cells);
+        command.placed.push(placed);
     }
 
     /// Segments that are left get their summaries, where these have an area of their own.

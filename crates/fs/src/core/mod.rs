@@ -114,6 +114,9 @@ pub(crate) struct Core {
     pub(crate) dirty_pages: usize,
     /// Logs for which there was no segment to write again when it was looked for, and no check-point became durable since.
     pub(crate) without_thread: [bool; LOGS],
+    /// The segment that is being cleaned, and those cleaned since the last check-point.
+    pub(crate) cleaning: Option<u32>,
+    pub(crate) cleaned: Vec<u32>,
     /// Pages of files that are being written, one for each write.
     pub(crate) writing_pages: usize,
     /// Dirty blocks of directories.
@@ -122,7 +125,7 @@ pub(crate) struct Core {
     pub(crate) dirty_nodes: BTreeSet<u32>,
     /// Dirty nodes and blocks of directories by the log that they go to.
     pub(crate) dirty_by_log: [u32; 6],
-    /// Inodes that have changed since the last check-point.
+    /// Inodes that have changed since the last check-point, in more than contents and times of a file whose pages keep their places.
     pub(crate) touched: FxHashSet<u32>,
     /// Inodes without a name, and those that are being truncated.
     pub(crate) orphans: BTreeSet<u32>,
@@ -162,6 +165,8 @@ impl Core {
             dirty_files: BTreeSet::new(),
             dirty_pages: 0,
             without_thread: [false; LOGS],
+            cleaning: None,
+            cleaned: Vec::new(),
             writing_pages: 0,
             dirty_directories: BTreeSet::new(),
             dirty_nodes: BTreeSet::new(),
@@ -247,6 +252,11 @@ impl Core {
     /// An inode that is changed.
     pub(crate) fn inode_mut(&mut self, number: u32) -> &mut Inode {
         self.touched.insert(number);
+        self.untouched_inode_mut(number)
+    }
+
+    /// An inode that is changed in what no fsync needs: the next check-point has it.
+    pub(crate) fn untouched_inode_mut(&mut self, number: u32) -> &mut Inode {
         self.set_node_dirty(number);
         match self.cache.entry_mut(Key::node(number)).map(|entry| &mut entry.body) {
             Some(Body::Inode(inode)) => inode,

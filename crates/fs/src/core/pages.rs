@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::cache::{Body, Key, Page};
-use super::log::{Contents, Kind, log_of};
+use super::log::{Contents, Kind, Placed, log_of};
 use crate::call::{BLOCK_BYTES, Content, FileKind};
 use crate::format::summary::Owner;
 use crate::format::{BLOCK, Bytes, NOWHERE};
@@ -47,6 +47,7 @@ impl Core {
         (page.is_moved, page.leaf) = (false, leaf);
         let becomes_new = page.address == NOWHERE && !page.is_new;
         page.is_new |= becomes_new;
+        let may_keep_place = page.address != NOWHERE && kind == FileKind::File;
         self.space.reserved += u64::from(becomes_new);
         if kind == FileKind::Directory {
             if !was_dirty {
@@ -77,7 +78,10 @@ impl Core {
             self.hold_node(leaf);
             self.hold_node(number);
         }
-        self.touched.insert(number);
+        // A page that gets another place changes its node then.
+        if !may_keep_place || !self.spares_nodes() {
+            self.touched.insert(number);
+        }
     }
 
     /// A page is not dirty any more: it is sent, or dropped.
@@ -145,10 +149,36 @@ impl Core {
         if self.logs.append(&mut self.space, log, owner, contents).is_none() {
             return false;
         }
+        self.metrics.count(kind, 1);
+        self.page_is_sent(number, block, write, size);
+        true
+    }
+
+    /// Writes a dirty page of a file to the place that it has ([`Core::may_overwrite`]). What lies behind the end of the file goes as zeroes, as
+    /// in F2FS: after a crash the file may be as long as before a truncation.
+    pub(crate) fn overwrite_page(&mut self, number: u32, block: u32) {
+        let size = self.inode(number).size;
+        let write = self.write_number();
+        let inside = size.saturating_sub(u64::from(block) * BLOCK_BYTES);
+        if inside < BLOCK_BYTES {
+            self.clear_from(number, block, inside as usize);
+        }
+        let page = self.cache.page(number, block).expect("the page is there");
+        debug_assert_eq!(page.writing, 0, "block {block} of file {number} is on its way");
+        let placed = Placed { page: Key::page(number, block), address: page.address, write, size };
+        self.logs.write_in_place(&mut self.space, placed, &page.cells);
+        self.metrics.count(Kind::Data, 1);
+        self.metrics.in_place_blocks += 1;
+        self.page_is_sent(number, block, write, size);
+    }
+
+    /// A dirty page of a file is sent with a write, when the file has a size.
+    fn page_is_sent(&mut self, number: u32, block: u32, write: u32, size: u64) {
+        let entry = self.cache.entry_mut(Key::page(number, block)).expect("the page is there");
+        entry.is_dirty = false;
+        let Body::Page(page) = &mut entry.body else { panic!("block {block} of file {number} is a page") };
         let before = (page.writing, page.goes_with);
         (page.writing, page.goes_with) = (write, 0);
-        entry.is_dirty = false;
-        self.metrics.count(kind, 1);
         self.end_dirty(number, block, FileKind::File);
         let file = self.file_mut(number);
         file.needs(size);
@@ -156,7 +186,6 @@ impl Core {
             file.sends_again(block, before.0, goes_with);
         }
         self.writing_pages += 1;
-        true
     }
 
     /// A write of a page has ended well.
@@ -177,9 +206,12 @@ impl Core {
         }
         let size = size.max(if is_last { page.goes_with } else { sent_again.unwrap_or(0) });
         page.covers = file.map_or(size, |file| file.covered(write, size));
-        page.address = address;
+        let before = std::mem::replace(&mut page.address, address);
         let (leaf, was_new) = (page.leaf, std::mem::take(&mut page.is_new));
-        self.move_block(number, leaf, block, address);
+        // A page that was written in place changes no node.
+        if before != address {
+            self.move_block(number, leaf, block, address);
+        }
         let file = self.file_mut(number);
         file.new_pages -= u64::from(was_new);
         // The inode is to be written again where a check-point came between.

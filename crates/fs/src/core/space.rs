@@ -71,6 +71,11 @@ impl ValidBits {
         }
     }
 
+    fn is_valid(&self, address: u32) -> bool {
+        let (segment, block) = (address / self.segment_blocks, address % self.segment_blocks);
+        self.now[segment as usize * self.words + block as usize / 64] >> (block % 64) & 1 == 1
+    }
+
     /// Those of a segment.
     pub(crate) fn of(&self, segment: u32) -> &[u64] {
         &self.now[segment as usize * self.words..][..self.words]
@@ -336,6 +341,17 @@ impl Space {
         self.touch(segment).state = State::Open(log);
         self.settle(segment);
         true
+    }
+
+    /// Whether an address is that of a valid block in a segment that a log of data or nodes has written. Only bits for each block say so.
+    pub(crate) fn is_valid(&self, address: u32) -> bool {
+        let segment = self.segment_of(address);
+        let is_logged = |one: &Segment| match one.state {
+            State::Open(log) | State::Sealed(log) | State::Loose(log) => log != MAP_LOG,
+            State::Fixed | State::Free | State::Leaving => false,
+        };
+        self.segments.get(segment as usize).is_some_and(is_logged)
+            && self.bits.as_ref().is_some_and(|bits| bits.is_valid(address))
     }
 
     /// A log leaves its segment, with or without a summary at its end.

@@ -133,7 +133,7 @@ impl LogStructured {
                 self.core.cache.sent_is_written();
                 if self.checkpoints.has_write_cache {
                     self.checkpoints.step = Step::Flush;
-                    self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::Flush);
+                    self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::Flush(self.in_place.ended()));
                 } else {
                     self.commit();
                 }
@@ -265,7 +265,7 @@ impl LogStructured {
             self.below.device_mut().drop_record(u64::from(address) * BLOCK_SECTORS);
         }
         self.checkpoint_at = self.after(self.core.options.checkpoint_period);
-        self.cleaned.clear();
+        self.core.cleaned.clear();
         self.room_may_have_come();
     }
 

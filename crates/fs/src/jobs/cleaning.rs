@@ -181,7 +181,7 @@ impl Core {
 impl LogStructured {
     /// Segments leave that hold nothing any more. What of one has not been looked at for cleaning is not valid, and is not looked at.
     pub(crate) fn end_cleaning_of(&mut self, leaving: &[u32]) {
-        let Some(segment) = self.cleaning.filter(|segment| leaving.contains(segment)) else { return };
+        let Some(segment) = self.core.cleaning.filter(|segment| leaving.contains(segment)) else { return };
         let Some(task) = self.cleaning_task else { return };
         if let Work::Clean { segment: cleaned, next } = &mut self.tasks.get_mut(task).work
             && *cleaned == segment
@@ -197,7 +197,7 @@ impl LogStructured {
             let one = space.get(**segment);
             matches!(one.state, State::Sealed(_) | State::Loose(_)) && one.valid > 0
         };
-        let cleaned = self.cleaned.iter().filter(is_on_its_way).count() as u32;
+        let cleaned = self.core.cleaned.iter().filter(is_on_its_way).count() as u32;
         let leaving = space.empties() + self.checkpoints.to_trim.len() as u32 + self.checkpoints.trims;
         self.core.free_segments() + leaving + cleaned
     }
@@ -213,7 +213,7 @@ impl LogStructured {
                 && one.writing == 0
                 && (1..data).contains(&one.valid)
                 && one.valid <= room
-                && !self.cleaned.contains(segment)
+                && !self.core.cleaned.contains(segment)
                 && !self.is_thread(*segment)
         });
         if by_benefit {
@@ -260,7 +260,7 @@ impl LogStructured {
     /// Whether a segment is being cleaned and that does not wait for room, nor for an inode that is being freed, which may wait for room.
     fn cleaning_goes_on(&self) -> bool {
         let is_ours = |task: &u32| Some(*task) == self.cleaning_task;
-        self.cleaning.is_some()
+        self.core.cleaning.is_some()
             && !self.for_room.iter().any(is_ours)
             && !self.busy.iter().any(|(_, task)| is_ours(task))
     }
@@ -272,7 +272,7 @@ impl LogStructured {
         }
         let is_short = self.is_short();
         let in_background = std::mem::take(&mut self.clean_in_background);
-        if self.cleaning.is_some() || !(is_short || in_background) {
+        if self.core.cleaning.is_some() || !(is_short || in_background) {
             return false;
         }
         if !self.moved.is_empty() || self.cleans_in_vain() {
@@ -285,8 +285,8 @@ impl LogStructured {
         self.progress.cleaned += u32::from(is_short);
         self.core.metrics.cleaned_segments += 1;
         self.core.metrics.cleaned_valid_blocks += u64::from(self.core.space.get(segment).valid);
-        self.cleaned.push(segment);
-        self.cleaning = Some(segment);
+        self.core.cleaned.push(segment);
+        self.core.cleaning = Some(segment);
         self.start(Work::Clean { segment, next: 0 });
         true
     }
@@ -310,7 +310,7 @@ impl LogStructured {
         if is_waiting {
             return false;
         }
-        if self.core.space.any_empty() || !self.cleaned.is_empty() && self.cleaning.is_none() {
+        if self.core.space.any_empty() || !self.core.cleaned.is_empty() && self.core.cleaning.is_none() {
             self.checkpoints.is_wanted = true;
             return true;
         }

@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod cleaning;
 pub(crate) mod encode;
+pub(crate) mod in_place;
 pub(crate) mod loads;
 pub(crate) mod read_ahead;
 pub(crate) mod stages;

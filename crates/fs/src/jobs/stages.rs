@@ -145,7 +145,7 @@ impl LogStructured {
     fn roll(&mut self, file: FileId) -> Result<Stage, Stop> {
         let number = file.number;
         if !self.core.touched.contains(&number) {
-            return Ok(Stage::Durable(self.core.rolling.last_write(number), number));
+            return Ok(Stage::Flushed(self.in_place.unflushed(Some(number)), number));
         }
         if !self.core.attempt(Roll { file })? {
             return Ok(Stage::Checkpoint(Some(number)));
@@ -214,6 +214,15 @@ impl LogStructured {
                         Err(_) => Stage::Checkpoint(Some(file.number)),
                     };
                 }
+                Stage::Flushed(writes, number) => {
+                    if self.in_place.is_flushed(writes) || seeded(FsBug::InPlaceNotFlushed) {
+                        stage = Stage::Durable(self.core.rolling.last_write(number), number);
+                        continue;
+                    }
+                    self.set_stage(task, Stage::Flushed(writes, number));
+                    self.flush_in_place(task);
+                    return None;
+                }
                 Stage::Durable(last, number) => {
                     if self.writes_are_open(last) && !seeded(FsBug::NodesNotWaitedFor) {
                         self.set_stage(task, Stage::Durable(last, number));
@@ -228,13 +237,22 @@ impl LogStructured {
                         Some(number) => self.core.touched.contains(&number),
                         None => self.core.is_changed(),
                     };
-                    // Called again when the check-point is durable: then there is nothing more to wait for.
+                    // Called again when the check-point is durable: then there is nothing more to wait for, unless it was on its way when pages
+                    // were written in place.
                     self.set_stage(task, Stage::Begin);
+                    let writes = self.in_place.unflushed(inode);
+                    let flushed = Stage::Flushed(writes, inode.unwrap_or(0));
                     if is_new {
                         self.checkpoints.next.push(task);
                         self.checkpoints.is_wanted = true;
                     } else if self.checkpoints.is_encoded() {
+                        if writes > 0 {
+                            self.set_stage(task, flushed);
+                        }
                         self.checkpoints.join(task);
+                    } else if writes > 0 {
+                        stage = flushed;
+                        continue;
                     } else {
                         return Some(Ok(()));
                     }

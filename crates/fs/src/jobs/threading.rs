@@ -43,11 +43,14 @@ impl Op for Prepare {
 }
 
 impl Core {
-    /// Whether logs write segments again: fewer are free than the file system keeps for itself (as in Linux 3.13).
+    /// Whether fewer segments are free than the file system keeps for itself (as in Linux 3.13).
+    pub(crate) fn is_short_of_segments(&self) -> bool {
+        self.space.free() < self.superblock.kept_segments()
+    }
+
+    /// Whether logs write segments again.
     fn is_threading(&self) -> bool {
-        self.options.threaded_logging
-            && self.space.bits.is_some()
-            && self.space.free() < self.superblock.kept_segments()
+        self.options.threaded_logging && self.space.bits.is_some() && self.is_short_of_segments()
     }
 
     /// Whether pages wait until a segment is got ready that their log writes again. What cleaning moves does not wait.
@@ -69,8 +72,8 @@ impl LogStructured {
             one.state == State::Sealed(log)
                 && one.writing == 0
                 && (1..self.core.superblock.data_blocks()).contains(&one.valid)
-                && self.cleaning != Some(*segment)
-                && !self.cleaned.contains(segment)
+                && self.core.cleaning != Some(*segment)
+                && !self.core.cleaned.contains(segment)
         };
         let mut segments: Vec<(u32, u32)> =
             space.all().filter(may).map(|(segment, one)| (one.valid, segment)).collect();

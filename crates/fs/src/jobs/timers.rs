@@ -31,7 +31,7 @@ impl LogStructured {
     /// who waits for nothing else would wait for ever.
     fn can_clean_in_background(&self) -> bool {
         self.tasks.is_empty()
-            && self.cleaning.is_none()
+            && self.core.cleaning.is_none()
             && self.moved.is_empty()
             && !self.has_no_victim
             && self.core.free_segments() < self.core.superblock.segments / 4
@@ -40,7 +40,7 @@ impl LogStructured {
                 matches!(one.state, State::Sealed(log) if log < 6)
                     && one.valid > 0
                     && one.valid < self.core.superblock.data_blocks() * 3 / 4
-                    && !self.cleaned.contains(&segment)
+                    && !self.core.cleaned.contains(&segment)
             })
     }
 

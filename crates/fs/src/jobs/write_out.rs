@@ -44,8 +44,11 @@ impl Core {
             for block in blocks {
                 let key = Key::page(number, block);
                 let Some(entry) = self.cache.entry(key).filter(|entry| entry.is_dirty) else { continue };
-                let is_moved = matches!(&entry.body, Body::Page(page) if page.is_moved);
-                if !self.may_place(is_moved, for_cleaning || is_moved) || !self.place_page(number, block) {
+                let Body::Page(page) = &entry.body else { continue };
+                let is_moved = page.is_moved;
+                if !for_cleaning && self.may_overwrite(page) {
+                    self.overwrite_page(number, block);
+                } else if !self.may_place(is_moved, for_cleaning || is_moved) || !self.place_page(number, block) {
                     return (placed, true);
                 }
                 if let Some(file) = self.files.get_mut(&number) {
@@ -148,7 +151,7 @@ impl LogStructured {
 
     /// Sends what cleaning has put into its log, when no segment is being cleaned; true if any.
     pub(crate) fn send_moved(&mut self) -> bool {
-        self.cleaning.is_none() && self.send_unsent()
+        self.core.cleaning.is_none() && self.send_unsent()
     }
 
     /// Sends what cleaning has put into its log; true if any.

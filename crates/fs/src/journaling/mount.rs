@@ -111,17 +111,11 @@ fn load(reader: &mut Reader, options: &Options) -> Result<(Core, Log), MountErro
     Ok((core, log))
 }
 
-fn has_write_cache(reader: &Reader) -> bool {
-    let identity = reader.below.device().identify();
-    identity.has_write_cache || identity.has_host_cache
-}
-
 /// Writes what the journal has to its places, and then that the journal has nothing.
 fn write_back(reader: &mut Reader, superblock: &Superblock, found: &replay::Found) -> Result<(), MountError> {
-    let has_write_cache = has_write_cache(reader);
+    let has_write_cache = reader.has_write_cache();
     if has_write_cache {
-        // A host that crashed has left data in the cache: what this mount shows must not be lost with the power.
-        run(reader, Request::new(Op::Flush, 0, 0), &[])?;
+        reader.flush()?;
     }
     if !found.is_open {
         return Ok(());
@@ -130,7 +124,7 @@ fn write_back(reader: &mut Reader, superblock: &Superblock, found: &replay::Foun
         write(reader, *place, block, false)?;
     }
     if has_write_cache {
-        run(reader, Request::new(Op::Flush, 0, 0), &[])?;
+        reader.flush()?;
     }
     // The next log is none of this one.
     let tail = Tail { epoch: found.next.epoch.wrapping_add(1), ..found.next };

@@ -35,4 +35,5 @@ pub(crate) const KEYS: &[Key] = &[
     config::CLEANING_PERIOD,
     config::FSYNC,
     config::THREADED_LOGGING,
+    config::IN_PLACE,
 ];

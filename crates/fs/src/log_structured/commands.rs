@@ -14,6 +14,9 @@ impl LogStructured {
     pub(crate) fn send_outbox(&mut self) {
         for outgoing in std::mem::take(&mut self.core.logs.outbox) {
             let number = self.number_write();
+            if outgoing.in_place && seeded(FsBug::InPlaceNotAwaited) {
+                self.open_writes.remove(&number);
+            }
             self.send_write(number, outgoing);
         }
     }
@@ -35,7 +38,7 @@ impl LogStructured {
     fn flush_for_nodes(&mut self) {
         if self.held.flushed == 0 && !self.held.commands.is_empty() {
             self.held.flushed = self.held.commands.len();
-            self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::FlushData);
+            self.below.send(Request::new(Op::Flush, 0, 0), &[], Purpose::FlushData(self.in_place.ended()));
         }
     }
 
@@ -47,7 +50,8 @@ impl LogStructured {
             if is_well {
                 self.send_write(number, outgoing);
             } else {
-                self.end_write(Writing { number, segment: outgoing.segment, placed: outgoing.placed }, false);
+                let Outgoing { segment, placed, in_place, .. } = outgoing;
+                self.end_write(Writing { number, segment, placed, in_place }, false);
             }
         }
         self.flush_for_nodes();
@@ -60,8 +64,8 @@ impl LogStructured {
     }
 
     fn send_write(&mut self, number: u64, outgoing: Outgoing) {
-        let Outgoing { request, cells, records, placed, segment } = outgoing;
-        let number = self.writing.put(Writing { number, segment, placed });
+        let Outgoing { request, cells, records, placed, segment, in_place } = outgoing;
+        let number = self.writing.put(Writing { number, segment, placed, in_place });
         self.below.send(request, &cells, Purpose::Write(number));
         for (address, bytes) in records {
             let sector = u64::from(address) * crate::format::BLOCK_SECTORS;
@@ -92,13 +96,19 @@ impl LogStructured {
             let (sector, status) = (done.request.sector, done.status);
             self.core.set_read_only(format!("{:?} of sector {sector} ended with {status:?}", done.request.op));
         }
+        if let Purpose::Flush(writes) | Purpose::FlushData(writes) | Purpose::FlushInPlace(writes) = done.purpose
+            && is_well
+        {
+            self.in_place.are_flushed(writes);
+        }
         match done.purpose {
             Purpose::Load(number) => self.load_ended(done, number),
             Purpose::Write(number) => self.write_ended(number, is_well),
-            Purpose::FlushData => self.data_is_flushed(is_well),
-            Purpose::Flush if is_well => self.commit(),
+            Purpose::FlushData(_) => self.data_is_flushed(is_well),
+            Purpose::FlushInPlace(_) => self.in_place_flush_ended(),
+            Purpose::Flush(_) if is_well => self.commit(),
             Purpose::Checkpoint if is_well => self.commit_ended(),
-            Purpose::Flush | Purpose::Checkpoint => self.abandon_checkpoint(),
+            Purpose::Flush(_) | Purpose::Checkpoint => self.abandon_checkpoint(),
             Purpose::Trim(first, count) if is_well => self.trim_ended(first, count),
             Purpose::Trim(..) | Purpose::TrimCheckpoints => {}
         }
@@ -113,12 +123,15 @@ impl LogStructured {
     }
 
     fn end_write(&mut self, writing: Writing, is_well: bool) {
-        let Writing { number, segment, placed } = writing;
+        let Writing { number, segment, placed, in_place } = writing;
         self.open_writes.remove(&number);
         self.core.space.write_ends(segment);
         self.core.writing_pages -= placed.len();
         self.has_written = true;
         if is_well {
+            if in_place && self.checkpoints.has_write_cache {
+                self.in_place.end(&placed);
+            }
             for Placed { page, address, write, size } in placed {
                 if let Of::Page { inode, index } = page.of() {
                     self.core.page_is_written(inode, index, write, address, size);

@@ -110,7 +110,7 @@ impl Engine for LogStructured {
     fn jobs(&self) -> Vec<Job> {
         let checkpoints = &self.checkpoints;
         let all = [
-            (Job::Cleaning, self.cleaning.is_some() || !self.moved.is_empty()),
+            (Job::Cleaning, self.core.cleaning.is_some() || !self.moved.is_empty()),
             (Job::Checkpoint, !checkpoints.is_idle()),
             (Job::Switch, checkpoints.is_switching),
             (Job::MapCleaning, checkpoints.is_cleaning_map),

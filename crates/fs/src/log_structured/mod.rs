@@ -26,6 +26,7 @@ use crate::file_system::{Engine, Station};
 use crate::format::checkpoint::LOGS;
 use crate::jobs::checkpoint::Checkpoints;
 use crate::jobs::cleaning::Progress;
+use crate::jobs::in_place::InPlaceWrites;
 use crate::jobs::loads::Loads;
 use crate::kinds::Mounted;
 use crate::reader::Reader;
@@ -37,9 +38,11 @@ use crate::tasks::{Task, Work};
 pub(crate) enum Purpose {
     Load(u32),
     Write(u32),
-    Flush,
-    /// Nodes of fsyncs wait for it.
-    FlushData,
+    /// Flushes for a check-point, for nodes of fsyncs, and for pages that were written in place. Each with the writes in place that had ended
+    /// when it was sent.
+    Flush(u64),
+    FlushData(u64),
+    FlushInPlace(u64),
     Checkpoint,
     Trim(u32, u32),
     TrimCheckpoints,
@@ -51,6 +54,7 @@ struct Writing {
     number: u64,
     segment: u32,
     placed: Vec<Placed>,
+    in_place: bool,
 }
 
 /// Commands with nodes of fsyncs that are not sent before the device has flushed the data that they name.
@@ -79,11 +83,10 @@ pub(crate) struct LogStructured {
     open_writes: BTreeSet<u64>,
     pub(crate) last_write: u64,
     held: Held,
+    pub(crate) in_place: InPlaceWrites,
     pub(crate) checkpoints: Checkpoints,
-    /// The segment that is being cleaned, its task, and those cleaned since the last check-point.
-    pub(crate) cleaning: Option<u32>,
+    /// The task that cleans a segment.
     pub(crate) cleaning_task: Option<u32>,
-    pub(crate) cleaned: Vec<u32>,
     /// By log, the segment that is got ready for it to write again.
     pub(crate) threading: [Option<u32>; LOGS],
     /// What cleaning for room has won.
@@ -119,7 +122,20 @@ type Load = fn(&mut Reader, &Options) -> Result<(Core, Checkpoints, Rolled), Mou
 impl LogStructured {
     /// Mounts what is on a device, which `load` reads.
     pub(crate) fn mount(mut reader: Reader, options: &Options, load: Load) -> Mounted {
-        match load(&mut reader, options) {
+        let loaded = load(&mut reader, options).and_then(|mut loaded| {
+            // What a mount before wrote in place shows at once, whatever this one does: it must not be lost with the power.
+            if !loaded.0.layout.appends_checkpoints() && reader.has_write_cache() {
+                match reader.flush() {
+                    // A drive that takes no writes any more can be read.
+                    Err(MountError::DeviceFailed(status)) => {
+                        loaded.0.set_read_only(format!("the flush of a mount ended with {status:?}"));
+                    }
+                    flushed => flushed?,
+                }
+            }
+            Ok(loaded)
+        });
+        match loaded {
             Ok((core, checkpoints, rolled)) => {
                 let mut system = LogStructured::of(core, reader.below.into_below(), checkpoints);
                 if let Err(error) = system.restore(rolled) {
@@ -150,10 +166,9 @@ impl LogStructured {
             open_writes: BTreeSet::new(),
             last_write: 0,
             held: Held::default(),
+            in_place: InPlaceWrites::default(),
             checkpoints,
-            cleaning: None,
             cleaning_task: None,
-            cleaned: Vec::new(),
             threading: [None; LOGS],
             progress: Progress::default(),
             without_room: 0,

@@ -106,7 +106,7 @@ impl LogStructured {
         self.core.set_read_only(format!("a job cannot go on: {errno}"));
         match self.tasks.get_mut(task).work {
             Work::Free(number) => self.free_ended(number),
-            Work::Clean { .. } => (self.cleaning, self.cleaning_task) = (None, None),
+            Work::Clean { .. } => (self.core.cleaning, self.cleaning_task) = (None, None),
             Work::Checkpoint => self.abandon_checkpoint(),
             Work::Thread { log, .. } => self.thread_ended(log),
             Work::Call(_) | Work::Restore(_) => {}
@@ -126,7 +126,7 @@ impl LogStructured {
             self.runnable.push_back(task);
             return;
         }
-        (self.cleaning, self.cleaning_task) = (None, None);
+        (self.core.cleaning, self.cleaning_task) = (None, None);
         self.end_task(task);
     }
 
@@ -270,7 +270,7 @@ impl LogStructured {
             }
             // The segment stays as it is.
             Work::Clean { .. } => {
-                (self.cleaning, self.cleaning_task) = (None, None);
+                (self.core.cleaning, self.cleaning_task) = (None, None);
                 self.end_task(task);
             }
             _ => self.job_failed(task, Errno::NoSpace),

@@ -21,23 +21,23 @@ fn make_options() -> MakeOptions {
     MakeOptions { kind, segment: u64::from(SEGMENT) * 4096, ..MakeOptions::default() }
 }
 
-fn still() -> Options {
+pub(crate) fn still() -> Options {
     Options { checkpoint_period: Nanos::ZERO, cleaning_period: Nanos::ZERO, ..cache(4000) }
 }
 
 /// A new file system on a drive of so many blocks.
-fn made(blocks: u32, options: &Options) -> FileSystem {
+pub(crate) fn made(blocks: u32, options: &Options) -> FileSystem {
     let drive = small_block_drive(blocks, Contents::Bytes);
     FileSystem::make(drive, &make_options(), options).expect("a file system")
 }
 
-fn sound(device: Box<dyn Device>) -> Box<dyn Device> {
+pub(crate) fn sound(device: Box<dyn Device>) -> Box<dyn Device> {
     let (device, found) = check(device);
     assert_eq!(found.expect("a file system").problems, []);
     device
 }
 
-fn fsync(fs: &mut FileSystem, file: FileId) {
+pub(crate) fn fsync(fs: &mut FileSystem, file: FileId) {
     call(fs, Call::Fsync { file }).expect("an fsync");
 }
 
@@ -232,6 +232,10 @@ fn what_is_no_place_for_it_is_refused() {
     let alfs = FileSystemKind::of_name("alfs").expect("it is one");
     let error = alfs.read("threaded_logging = true\n", "keys").expect_err("a key of lfs").to_string();
     assert!(error.contains("threaded_logging"), "{error}");
+    let error = alfs.read("in_place = \"always\"\n", "keys").expect_err("a key of lfs").to_string();
+    assert!(error.contains("in_place"), "{error}");
+    let error = kind.read("in_place = \"often\"\n", "keys").expect_err("no such word").to_string();
+    assert!(error.contains("in_place") && error.contains("short-and-full"), "{error}");
 }
 
 /// A page cache above a drive goes on when the drive alone loses its power: it does the flush of a check-point after it, and what it had

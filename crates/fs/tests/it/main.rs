@@ -5,6 +5,7 @@
 mod counts;
 mod drive;
 mod full;
+mod in_place;
 mod journaling;
 mod lfs;
 mod lost;

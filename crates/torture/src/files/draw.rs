@@ -57,6 +57,13 @@ const TRIES: u32 = 2000;
 /// Segments that are tried first.
 const LEAST_SEGMENTS: u64 = 24;
 
+/// When pages are written in place, where the kind can; in two of three cases never, since less is cleaned otherwise.
+const IN_PLACE: [&str; 12] = {
+    let off = "\"off\"";
+    let [always, short, full, both] = ["\"always\"", "\"short\"", "\"full\"", "\"short-and-full\""];
+    [off, off, off, off, off, off, off, off, always, short, full, both]
+};
+
 /// Blocks of 4 KB of a drive at most: what a comparison of all of it costs.
 const MOST_BLOCKS: u32 = 3000;
 
@@ -64,14 +71,12 @@ impl Draw for FileScope {
     type Subject = Files;
 
     fn draw_until(&self, seed: u64, over: &dyn Fn() -> bool) -> Result<Case<Files>, NotDrawn> {
-        let fsync = one_of(&mut rng(seed, "fsync"), &["\"roll-forward\"", "\"check-point\""]);
-        let segment = one_of(&mut rng(seed, "segment"), &[32 << 10, 32 << 10, 64 << 10, 256 << 10]);
+        let apart = keys_apart(seed);
         let mut stacks = rng(seed, "file system stacks");
-        let journal = journal_keys(&mut rng(seed, "journal"));
         let (mut rng, mut faults) = (rng(seed, "file system"), rng(seed, "file system faults"));
         let is_faulty = self.faults && faults.random_bool(0.3);
         try_drives(seed, TRIES, over, || {
-            let drawn = keys(&mut rng, (fsync, segment, &journal), self.kind, &self.keys);
+            let drawn = keys(&mut rng, &apart, self.kind, &self.keys);
             let text = format!("{}{drawn}", self.keys);
             let subject = Files::new(self.kind.name, &text, "drawn").map_err(|cause| Some(cause.to_string()))?;
             // Every fourth.
@@ -98,23 +103,26 @@ impl Draw for FileScope {
     }
 }
 
-/// Keys that only journaling file systems have.
-fn journal_keys(rng: &mut Rng) -> [(&'static str, String); 4] {
-    [
+/// Keys that are drawn from streams of their own: all else of a seed stays as it was before there were these keys.
+fn keys_apart(seed: u64) -> Vec<(&'static str, String)> {
+    let mut keys = vec![
+        ("fsync", one_of(&mut rng(seed, "fsync"), &["\"roll-forward\"", "\"check-point\""]).to_string()),
+        ("segment", one_of(&mut rng(seed, "segment"), &[32 << 10, 32 << 10, 64 << 10, 256 << 10]).to_string()),
+        ("in_place", one_of(&mut rng(seed, "in place"), &IN_PLACE).to_string()),
+        ("threaded_logging", one_of(&mut rng(seed, "threaded"), &["true", "true", "true", "false"]).to_string()),
+    ];
+    let rng = &mut rng(seed, "journal");
+    keys.extend([
         ("rules", one_of(rng, &["\"ext3\"", "\"ext4\""]).to_string()),
         ("group", one_of(rng, &[512 << 10, 512 << 10, 1 << 20, 2 << 20]).to_string()),
         ("journal", one_of(rng, &[512 << 10, 512 << 10, 1 << 20, 3 << 19]).to_string()),
         ("discard", one_of(rng, &["true", "true", "false"]).to_string()),
-    ]
+    ]);
+    keys
 }
 
 /// Keys of a kind that no text has yet.
-fn keys(
-    rng: &mut Rng,
-    (fsync, segment, journal): (&str, u32, &[(&'static str, String)]),
-    kind: &FileSystemKind,
-    given: &str,
-) -> String {
+fn keys(rng: &mut Rng, apart: &[(&'static str, String)], kind: &FileSystemKind, given: &str) -> String {
     let period = |rng: &mut Rng, most: u64| format!("\"{}us\"", rng.random_range(100..most));
     let limit = rng.random_range(2..=60);
     let checkpoint = if rng.random_bool(0.5) { "0".to_string() } else { period(rng, 200_000) };
@@ -132,12 +140,10 @@ fn keys(
         ("checkpoint_period", checkpoint.clone()),
         ("commit_period", checkpoint),
         ("cleaning_period", cleaning),
-        ("fsync", fsync.to_string()),
-        ("segment", segment.to_string()),
     ];
     let is_given = |key: &str| given.lines().any(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
     all.iter()
-        .chain(journal)
+        .chain(apart)
         .filter(|(key, _)| kind.keys.iter().any(|known| known.name == *key) && !is_given(key))
         .map(|(key, value)| format!("{key} = {value}\n"))
         .collect()

@@ -27,7 +27,7 @@ mod small;
 mod tree;
 
 use ssdlab_device::DriveConfig;
-use ssdlab_fs::config::Fsync;
+use ssdlab_fs::config::{Fsync, InPlace};
 use ssdlab_fs::kinds::{FileSystemKind, KINDS};
 use ssdlab_fs::{MakeOptions, Options};
 use toml::Value;
@@ -89,7 +89,8 @@ impl Files {
     /// What may be there after a crash, where `model` is durable.
     fn oracle(&self, model: &Model) -> Oracle {
         // An fsync of a file may make the file alone durable; and a cut may leave a part of a block that is written in place.
-        Oracle::new(model, self.options.fsync == Fsync::RollForward, self.kind.overwrites)
+        let overwrites = self.kind.overwrites || self.options.in_place != InPlace::Off;
+        Oracle::new(model, self.options.fsync == Fsync::RollForward, overwrites)
     }
 }
 

@@ -9,7 +9,7 @@ use ssdlab_torture::{Totals, draw, run};
 use crate::seeded_hunt::hunt;
 
 /// Each bug and the seeds in which it must be found; each seed is 200 calls.
-const ALLOWED: [(FsBug, u64); 31] = [
+const ALLOWED: [(FsBug, u64); 33] = [
     (FsBug::TrimBeforeCheckpoint, 400),
     (FsBug::CheckpointBeforeData, 400),
     (FsBug::OpenSegmentContinued, 400),
@@ -35,6 +35,8 @@ const ALLOWED: [(FsBug, u64); 31] = [
     (FsBug::NewestPlaceOverwritten, 400),
     (FsBug::NeededBlockWritten, 400),
     (FsBug::NodesBeforeFlush, 400),
+    (FsBug::InPlaceNotAwaited, 400),
+    (FsBug::InPlaceNotFlushed, 400),
     (FsBug::CommitBeforeFlush, 400),
     (FsBug::FreedBlockUsedAgain, 400),
     (FsBug::RevokedBlockReplayed, 400),
