@@ -204,20 +204,35 @@ const JOURNALING_NAMES: [[&str; 2]; 3] = [
     ["files: Postmark(H), journaling", "files: Postmark(H), journaling beside its replay"],
 ];
 
+/// What the host's share of a call of Postmark(H) is called, of each kind (Figure 15 of AMF).
+const HOST_NAMES: [&str; 3] = [
+    "files: Postmark(H), host time a call, alfs",
+    "files: Postmark(H), host time a call, lfs",
+    "files: Postmark(H), host time a call, journaling",
+];
+
 /// A kind of file system, and the drive that it is on.
 struct System {
     config: DriveConfig,
     make: MakeOptions,
 }
 
-/// 4 KiB overwrites of a file with cleaning; making and removing files of 4 KiB; Postmark(H); sizes.
-pub(crate) fn file_figures() -> Vec<Figure> {
-    let system = |kind, drive| {
+/// ALFS, LFS and the journaling file system, each on the drive of AMF's measurements.
+fn systems() -> [System; 3] {
+    [("alfs", "amf-16g-aftl"), ("lfs", "amf-16g"), ("journaling", "amf-16g")].map(|(kind, drive)| {
         let kind = FileSystemKind::of_name(kind).expect("a kind of file system");
         System { config: config(drive, &[]), make: MakeOptions { kind, ..MakeOptions::default() } }
-    };
-    let (alfs, lfs) = (system("alfs", "amf-16g-aftl"), system("lfs", "amf-16g"));
-    let journaling = system("journaling", "amf-16g");
+    })
+}
+
+/// CPU time of the host a call, above a drive that answers at once (Figure 15 of AMF).
+pub(crate) fn host_figures() -> Vec<Figure> {
+    systems().iter().zip(HOST_NAMES).map(|(system, name)| host_time(system, name)).collect()
+}
+
+/// 4 KiB overwrites of a file with cleaning; making and removing files of 4 KiB; Postmark(H); sizes.
+pub(crate) fn file_figures() -> Vec<Figure> {
+    let [alfs, lfs, journaling] = systems();
     let mut figures = Vec::new();
     for (system, [over, small, post]) in [(&alfs, ALFS_NAMES), (&lfs, LFS_NAMES), (&journaling, JOURNALING_NAMES)] {
         figures.extend(overwrites(system, over));
@@ -422,20 +437,34 @@ impl Postmark {
     }
 }
 
-fn postmark(system: &System, names: [&'static str; 2]) -> [Figure; 2] {
+/// Postmark(H) after its files are made: calls, and their CPU seconds.
+fn transactions(system: &System, timed: bool) -> (Pair, u64, f64) {
     let files = Vec::new();
     let mut postmark = Postmark { pair: Pair::new(system), files, made: 0, rng: rng(1, "postmark"), calls: 0 };
     postmark.pair.fs.set_timed(false);
     (0..POSTMARK_FILES).for_each(|_| postmark.create());
     postmark.pair.sync();
     postmark.pair.replay(false);
-    postmark.pair.fs.set_timed(true);
+    postmark.pair.fs.set_timed(timed);
     postmark.pair.fs.reset_metrics();
     postmark.calls = 0;
     let start = cpu_seconds();
     (0..TRANSACTIONS).for_each(|_| postmark.transaction());
     postmark.pair.sync();
     let seconds = cpu_seconds() - start;
-    let calls = postmark.calls;
-    postmark.pair.figures(names, calls, seconds)
+    (postmark.pair, postmark.calls, seconds)
+}
+
+fn postmark(system: &System, names: [&'static str; 2]) -> [Figure; 2] {
+    let (mut pair, calls, seconds) = transactions(system, true);
+    pair.figures(names, calls, seconds)
+}
+
+/// What a call of Postmark(H) takes of the host above a drive that answers at once: all CPU time less the drive's own.
+fn host_time(system: &System, name: &'static str) -> Figure {
+    let (mut pair, calls, seconds) = transactions(system, false);
+    let drive = pair.replay(false);
+    let each = |seconds: f64| seconds * 1e9 / calls as f64;
+    let detail = format!("{:.0} ns with the drive, {calls} calls", each(seconds));
+    Figure { name, value: each(seconds - drive), unit: "ns", detail }
 }

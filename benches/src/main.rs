@@ -401,7 +401,7 @@ fn capture_figure() -> Figure {
 }
 
 /// Without an argument all figures, else those of the groups that are named: fresh, aged, buffers, cached-map,
-/// log-blocks, segments, driver, shrd, board, layers, caches, disk, files, recovery, parsing, captures, torture.
+/// log-blocks, segments, driver, shrd, board, layers, caches, disk, files, host-time, recovery, parsing, captures, torture.
 fn main() {
     let groups: Vec<String> = std::env::args().skip(1).collect();
     if let [of] = &groups[..]
@@ -450,6 +450,9 @@ fn main() {
     }
     if wanted("files") {
         figures.extend(files::file_figures());
+    }
+    if wanted("host-time") {
+        figures.extend(files::host_figures());
     }
     if wanted("recovery") {
         figures.push(recovery_figure());

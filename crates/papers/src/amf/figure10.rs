@@ -25,7 +25,8 @@ pub(super) static FIGURE: Figure = Figure {
     content: Content::Runs { rows: |context| rows(context, &POSTMARK, &SYSTEMS, &COLUMNS, true), panels },
 };
 
-fn rate(run: &Measured) -> Option<f64> {
+/// Transactions a second.
+pub(super) fn rate(run: &Measured) -> Option<f64> {
     Some(run.number("turns")? / run.number("seconds")?)
 }
 

@@ -4,6 +4,7 @@
 //! One file a figure; `common.rs` has what several need, `systems.rs` the five systems of the comparison, `trial.rs` a small drive whose
 //! chips are looked at, `small.rs` a file system on one, `held_against` the programmes of recordings as calls on file systems.
 
+mod choices;
 mod common;
 mod figure01;
 mod figure02;
@@ -18,6 +19,7 @@ mod figure10;
 mod figure12;
 mod figure13;
 mod figure16;
+mod headline;
 mod held_against;
 mod section5;
 mod small;
@@ -40,7 +42,7 @@ pub(super) static PAPER: Paper = Paper {
     files: texts!("papers/amf/" "": "append.toml" "fio.fio"),
     drives_are: "FTL",
     published: texts!("papers/amf/published/" "": "section5-3.csv" "table01.csv" "table02.csv" "table04.csv" "figure01.csv"
-        "figure04.csv" "figure05.csv" "figure06.csv" "figure07.csv" "figure08.csv" "figure09.csv" "figure13.csv" "figure14.csv"),
+        "figure04.csv" "figure05.csv" "figure06.csv" "figure07.csv" "figure08.csv" "figure09.csv" "figure13.csv" "figure14.csv" "headline.csv"),
     figures: &[
         &section5::FIGURE,
         &table01::FIGURE,
@@ -62,5 +64,7 @@ pub(super) static PAPER: Paper = Paper {
         &figure16::FIGURE,
         &held_against::AGAINST_F2FS,
         &held_against::AGAINST_EXT4,
+        &headline::FIGURE,
+        &choices::FIGURE,
     ],
 };

@@ -19,14 +19,14 @@ pub(super) const BASE: System = System { name: "EXT4+PFTL", drive: "PFTL, 16 GB"
 
 pub(super) const AMF: System = System { name: "AMF", drive: "AFTL, 16 GB", kind: "alfs" };
 
+pub(super) const EXT4_DFTL: System = System { name: "EXT4+DFTL", drive: "DFTL, 16 GB", kind: "journaling" };
+
+pub(super) const F2FS: System = System { name: "F2FS+PFTL", drive: "PFTL, 16 GB", kind: "lfs" };
+
+pub(super) const F2FS_DFTL: System = System { name: "F2FS+DFTL", drive: "DFTL, 16 GB", kind: "lfs" };
+
 /// All of them, in the paper's order.
-pub(super) const SYSTEMS: [System; 5] = [
-    BASE,
-    System { name: "EXT4+DFTL", drive: "DFTL, 16 GB", kind: "journaling" },
-    System { name: "F2FS+PFTL", drive: "PFTL, 16 GB", kind: "lfs" },
-    System { name: "F2FS+DFTL", drive: "DFTL, 16 GB", kind: "lfs" },
-    AMF,
-];
+pub(super) const SYSTEMS: [System; 5] = [BASE, EXT4_DFTL, F2FS, F2FS_DFTL, AMF];
 
 /// FIO, buffered, in the order of Figure 9.
 pub(super) const FIO: [&str; 4] =

@@ -15,11 +15,11 @@ const FTLS: [&str; 6] = ["block-level", "hybrid, BAST", "hybrid, FAST", "PFTL", 
 const CAPACITIES: [&str; 2] = ["512 GB", "1 TB"];
 
 const COLUMNS: [Column<Reading>; 5] = [
-    ("map", "MB", |run| tables(run).map(|[map, ..]| map)),
+    ("map", "MB", |run| map_of(run)),
     ("states and pointers", "MB", |run| tables(run).map(|[_, states, _]| states)),
     ("bitmaps", "MB", |run| tables(run).map(|[.., bitmaps]| bitmaps)),
     ("all", "MB", |run| tables(run).map(|[map, states, bitmaps]| map + states + bitmaps)),
-    ("map relative to AFTL", "x", |run| run.ratio(|run| tables(run).map(|[map, ..]| map))),
+    ("map relative to AFTL", "x", |run| run.ratio(map_of)),
 ];
 
 /// Tables that are no part of the map: of segments, their states and write pointers.
@@ -48,7 +48,13 @@ fn tables(measured: &Measured) -> Option<[f64; 3]> {
     Some([of(is_map)?, of(|name| STATE_TABLES.contains(&name))?, of(is_bitmap)?])
 }
 
-fn run(context: &PaperContext, capacity: &str, ftl: &str, of_host: bool) -> Option<Run> {
+/// MiB of a run's map.
+pub(super) fn map_of(measured: &Measured) -> Option<f64> {
+    tables(measured).map(|[map, ..]| map)
+}
+
+/// The run of an FTL with this capacity: of the host, or of the flash.
+pub(super) fn run(context: &PaperContext, capacity: &str, ftl: &str, of_host: bool) -> Option<Run> {
     let input = context.inputs("table02").next()?;
     let drive = drive_of(ftl, capacity);
     // A small drive has one capacity: that of `quick`.

@@ -125,6 +125,16 @@ impl Run {
         self
     }
 
+    /// With keys of its file system, as `--fs-set`, and times of the host, as `--host-time`.
+    #[must_use]
+    pub fn with_files(mut self, keys: &[&str], host_time: &[&str]) -> Run {
+        if let Some(on) = &mut self.files {
+            on.keys.extend(keys.iter().map(ToString::to_string));
+            on.host_time.extend(host_time.iter().map(ToString::to_string));
+        }
+        self
+    }
+
     /// With the trace sorted by address in groups of this size.
     #[must_use]
     pub fn reordered(mut self, size: impl Into<String>) -> Run {
