@@ -126,14 +126,17 @@ impl Reader {
 
     /// Whether what the device completes may be lost until it is flushed.
     pub(crate) fn has_write_cache(&self) -> bool {
-        let identity = self.below.device().identify();
-        identity.has_write_cache || identity.has_host_cache
+        self.below.device().identify().may_lose_completed()
     }
 
     /// Flushes the device. A host that crashed has left data in its cache: what a mount shows must not be lost with the power.
     pub(crate) fn flush(&mut self) -> Result<(), MountError> {
-        let flush = Request::new(Op::Flush, 0, 0);
-        match self.below.alone(flush, &[], &[]).map_err(|_| MountError::Silent)?.status {
+        self.send(Request::new(Op::Flush, 0, 0), &[])
+    }
+
+    /// Sends a write or a flush, and waits for its end.
+    pub(crate) fn send(&mut self, request: Request, cells: &[u8]) -> Result<(), MountError> {
+        match self.below.alone(request, cells, &[]).map_err(|_| MountError::Silent)?.status {
             Status::Success => Ok(()),
             status => Err(MountError::DeviceFailed(status)),
         }

@@ -358,6 +358,13 @@ pub struct Identity {
     pub has_host_cache: bool,
 }
 
+impl Identity {
+    /// Whether a completed write may be lost until it is flushed, with the power or with the host alone.
+    pub const fn may_lose_completed(&self) -> bool {
+        self.has_write_cache || self.has_host_cache
+    }
+}
+
 /// A drive or a disk at the bottom of a stack, borrowed to look at it, or mutably to attach observers and set clocks: its
 /// data belongs to the layers above.
 pub struct Part<D> {

@@ -1,7 +1,7 @@
 //! Pages: how they become dirty, are sent, and become clean again; and what they hold at hand meanwhile.
 
 use super::Core;
-use super::cache::{Body, Key, Page};
+use super::cache::{Body, Entry, Key, Page};
 use super::log::{Contents, Kind, Placed, log_of};
 use crate::call::{BLOCK_BYTES, Content, FileKind};
 use crate::format::summary::Owner;
@@ -10,6 +10,15 @@ use crate::seeded::{FsBug, seeded};
 
 /// Bytes of a sector.
 const SECTOR: usize = 512;
+
+/// A page is sent with a write: the write that it was sent with before, and what that one goes with.
+fn sent(entry: &mut Entry, write: u32) -> (u32, u64) {
+    entry.is_dirty = false;
+    let Body::Page(page) = &mut entry.body else { panic!("{:?} is a page", entry.key.of()) };
+    let before = (page.writing, page.goes_with);
+    (page.writing, page.goes_with) = (write, 0);
+    before
+}
 
 impl Core {
     /// A page that is not in the cache and holds nothing on the drive.
@@ -149,8 +158,9 @@ impl Core {
         if self.logs.append(&mut self.space, log, owner, contents).is_none() {
             return false;
         }
+        let before = sent(entry, write);
         self.metrics.count(kind, 1);
-        self.page_is_sent(number, block, write, size);
+        self.page_is_sent(number, block, before, size);
         true
     }
 
@@ -163,22 +173,19 @@ impl Core {
         if inside < BLOCK_BYTES {
             self.clear_from(number, block, inside as usize);
         }
-        let page = self.cache.page(number, block).expect("the page is there");
+        let entry = self.cache.entry_mut(Key::page(number, block)).expect("the page is there");
+        let Body::Page(page) = &entry.body else { panic!("block {block} of file {number} is a page") };
         debug_assert_eq!(page.writing, 0, "block {block} of file {number} is on its way");
         let placed = Placed { page: Key::page(number, block), address: page.address, write, size };
         self.logs.write_in_place(&mut self.space, placed, &page.cells);
+        let before = sent(entry, write);
         self.metrics.count(Kind::Data, 1);
         self.metrics.in_place_blocks += 1;
-        self.page_is_sent(number, block, write, size);
+        self.page_is_sent(number, block, before, size);
     }
 
-    /// A dirty page of a file is sent with a write, when the file has a size.
-    fn page_is_sent(&mut self, number: u32, block: u32, write: u32, size: u64) {
-        let entry = self.cache.entry_mut(Key::page(number, block)).expect("the page is there");
-        entry.is_dirty = false;
-        let Body::Page(page) = &mut entry.body else { panic!("block {block} of file {number} is a page") };
-        let before = (page.writing, page.goes_with);
-        (page.writing, page.goes_with) = (write, 0);
+    /// A dirty page of a file was sent when the file had a size; `before` is what [`sent`] said.
+    fn page_is_sent(&mut self, number: u32, block: u32, before: (u32, u64), size: u64) {
         self.end_dirty(number, block, FileKind::File);
         let file = self.file_mut(number);
         file.needs(size);

@@ -137,18 +137,11 @@ fn write(reader: &mut Reader, place: u32, block: &Bytes, fua: bool) -> Result<()
     let mut cells = if cell == 512 { block.to_vec() } else { Vec::new() };
     cells.resize(BLOCK_SECTORS as usize * cell, 0);
     let sector = u64::from(place) * BLOCK_SECTORS;
-    run(reader, Request { fua, ..Request::new(Op::Write, sector, BLOCK_SECTORS) }, &cells)?;
+    reader.send(Request { fua, ..Request::new(Op::Write, sector, BLOCK_SECTORS) }, &cells)?;
     if cell != 512 {
         reader.below.keep_record(sector, block);
     }
     Ok(())
-}
-
-fn run(reader: &mut Reader, request: Request, cells: &[u8]) -> Result<(), MountError> {
-    match reader.below.alone(request, cells, &[]).map_err(|_| MountError::Silent)?.status {
-        Status::Success => Ok(()),
-        status => Err(MountError::DeviceFailed(status)),
-    }
 }
 
 /// A block, where the journal has no newer one that could not be written.

@@ -150,8 +150,7 @@ impl LogStructured {
 
     /// A file system that is mounted.
     pub(crate) fn of(core: Core, below: Below<Purpose>, mut checkpoints: Checkpoints) -> LogStructured {
-        let identity = below.device().identify();
-        checkpoints.has_write_cache = identity.has_write_cache || identity.has_host_cache;
+        checkpoints.has_write_cache = below.device().identify().may_lose_completed();
         let mut system = LogStructured {
             core,
             below,

@@ -45,8 +45,7 @@ struct Lower<P> {
 
 impl<P> Lower<P> {
     fn new(device: Box<dyn Device>) -> Lower<P> {
-        let identity = device.identify();
-        let buffered = identity.has_write_cache || identity.has_host_cache;
+        let buffered = device.identify().may_lose_completed();
         let keeps_contents = device.sector_data_bytes() > 0;
         Lower { device, sent: Slots::new(), in_flight: 0, buffered, keeps_contents }
     }

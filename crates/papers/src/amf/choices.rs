@@ -1,20 +1,22 @@
 //! What other readings of the paper give, where it is open.
 
 use super::common::of_paper;
-use super::systems::{AMF, BASE, EXT4_DFTL, F2FS, F2FS_DFTL, System, run};
+use super::figure13::erasures;
+use super::systems::{AMF, BASE, EXT4_DFTL, F2FS, F2FS_DFTL, FIO, POSTMARK, System, run};
+use super::table04::AMPLIFICATION;
 use crate::frame::{Column, Content, Figure, PaperContext, Reading, Row, Run, names};
 
 const COLUMNS: [Column<Reading>; 6] = [
     ("operations a second", "", |run| run.number("operations_per_second")),
-    ("write amplification", "x", |run| run.number("file_system.write_amplification.cleaning")),
-    ("of the drive", "x", |run| run.number("file_system.write_amplification.drive")),
+    AMPLIFICATION[0],
+    AMPLIFICATION[3],
     ("of all", "x", |run| run.number("file_system.write_amplification.all")),
-    ("segments cleaned", "", |run| run.number("file_system.cleaning.segments")),
-    ("erasures", "", |run| run.number("drives.0.flash.erases.total")),
+    AMPLIFICATION[4],
+    ("erasures", "", |run| erasures(run)),
 ];
 
 /// What a reading sets: keys of the file system, times of the host, keys of the drive.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Sets {
     file_system: &'static [&'static str],
     host: &'static [&'static str],
@@ -38,9 +40,9 @@ const fn drive(keys: &'static [&'static str]) -> Sets {
 /// Readings of one file workload on some systems: what each is called, and what it sets; ours is the first.
 type Choice = (&'static str, &'static [System], &'static [(&'static str, Sets)]);
 
-const RANDOM: &str = "FIO, random writes";
-const HEAVY: &str = "Postmark, heavy";
-const FULL: &str = "Postmark, 40,000 files";
+const RANDOM: &str = FIO[3];
+const HEAVY: &str = POSTMARK[1];
+const FULL: &str = POSTMARK[3];
 
 /// 85 % of the flash is user capacity, as with the other systems, in whole segments.
 const AS_SMALL: &[&str] = &["capacity.user=13920m"];

@@ -1,14 +1,12 @@
 //! Figure 9: FIO on the five systems.
 
-use super::systems::{FIO, FIO_DIRECT, SYSTEMS, bars, rows};
+use super::systems::{FIO, FIO_DIRECT, SYSTEMS, bars, rate, rows};
 use crate::frame::{Column, Content, Drawn, Figure, Outcomes, PaperContext, Reading, names};
 
 const RATE: &str = "rate";
 
 const COLUMNS: [Column<Reading>; 4] = [
-    (RATE, "MB/s", |run| {
-        Some((run.number("bytes_read")? + run.number("bytes_written")?) / run.number("seconds")? / 1e6)
-    }),
+    (RATE, "MB/s", |run| rate(run)),
     ("by EXT4+PFTL", "x", |run| run.relative("operations_per_second")),
     ("map misses", "%", |run| Some((1.0 - run.number("drives.0.map_cache.by_asker.host.hit_ratio")?) * 100.0)),
     ("read from the cache", "%", |run| Some(run.number("file_system.cache.hit_ratio")? * 100.0)),

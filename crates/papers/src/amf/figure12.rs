@@ -1,17 +1,17 @@
 //! Figure 12: execution times of what stands for Hadoop.
 
-use super::systems::{HADOOP, SYSTEMS, bars, rows};
+use super::systems::{HADOOP, SYSTEMS, bars, rate, rows};
 use crate::frame::{Column, Content, Drawn, Figure, Measured, Outcomes, PaperContext, Reading, names};
 
 const TIME: &str = "execution time";
 
-/// Bytes that are read or written in what counts as one execution.
-const BYTES: f64 = 10e9;
+/// Megabytes that are read or written in what counts as one execution.
+const MEGABYTES: f64 = 10e3;
 
 const COLUMNS: [Column<Reading>; 3] = [
     (TIME, "s", |run| execution_time(run)),
     ("by EXT4+PFTL", "x", |run| run.ratio(execution_time)),
-    ("rate", "MB/s", |run| Some(BYTES / execution_time(run)? / 1e6)),
+    ("rate", "MB/s", |run| rate(run)),
 ];
 
 pub(super) static FIGURE: Figure = Figure {
@@ -27,8 +27,7 @@ pub(super) static FIGURE: Figure = Figure {
 
 /// Seconds for a fixed amount of reads and writes.
 pub(super) fn execution_time(run: &Measured) -> Option<f64> {
-    let bytes = run.number("bytes_read")? + run.number("bytes_written")?;
-    Some(run.number("seconds")? * BYTES / bytes)
+    Some(MEGABYTES / rate(run)?)
 }
 
 fn panels(_: &PaperContext, _: &Outcomes, drawn: &mut Drawn) {

@@ -1,7 +1,7 @@
 //! Figure 13: blocks that the systems erase.
 
 use super::systems::{AMF, SYSTEMS, System, TABLE4, bars, label, rows, run};
-use crate::frame::{Column, Content, Drawn, Figure, Label, Measured, Outcomes, PaperContext, Reading, Run};
+use crate::frame::{Column, Content, Drawn, Figure, Label, Measured, Outcomes, PaperContext, Reading};
 
 const BY_BASE: &str = "by EXT4+PFTL";
 pub(super) const LESS: &str = "fewer erasures of AMF";
@@ -49,11 +49,6 @@ fn panels(context: &PaperContext, outcomes: &Outcomes, drawn: &mut Drawn) {
         fewer(context, outcomes, drawn, system, (LESS, erasures));
         fewer(context, outcomes, drawn, system, (FEWER_PROGRAMS, programs));
     }
-}
-
-/// The runs of the workloads that are compared as a whole.
-pub(super) fn runs(context: &PaperContext) -> Vec<Run> {
-    WORKS.iter().flat_map(|work| SYSTEMS.map(|system| run(context, work, system))).collect()
 }
 
 /// By how many per cent AMF has less of something than a system, over all workloads.

@@ -5,7 +5,7 @@ use super::figure10::rate as transactions;
 use super::figure12::execution_time;
 use super::figure13::{LESS, erasures, fewer};
 use super::systems::{AMF, FIO, HADOOP, POSTMARK, SYSTEMS, System, label, run};
-use super::table02::map_of;
+use super::table02;
 use crate::frame::{Content, Drawn, Figure, Label, Measured, Outcomes, PaperContext, Run};
 
 const MORE: &str = "more performance of AMF";
@@ -39,10 +39,11 @@ pub(super) static FIGURE: Figure = Figure {
     content: Content::Own { runs, draw },
 };
 
+/// The workloads of Figure 13 are among those of performance.
 fn runs(context: &PaperContext) -> Vec<Run> {
     let of_works = works().flat_map(|(work, _)| SYSTEMS.map(|system| run(context, work, system)));
-    let of_maps = ["PFTL", "AFTL"].into_iter().filter_map(|ftl| super::table02::run(context, "512 GB", ftl, true));
-    of_works.chain(super::figure13::runs(context)).chain(of_maps).collect()
+    let of_maps = ["PFTL", "AFTL"].into_iter().filter_map(|ftl| table02::run(context, "512 GB", ftl, true));
+    of_works.chain(of_maps).collect()
 }
 
 fn draw(context: &PaperContext, outcomes: &Outcomes) -> Drawn {
@@ -60,8 +61,8 @@ fn draw(context: &PaperContext, outcomes: &Outcomes) -> Drawn {
         fewer(context, outcomes, &mut drawn, system, (LESS, erasures));
     }
     let map = |ftl: &str| {
-        let run = super::table02::run(context, "512 GB", ftl, true)?;
-        map_of(outcomes.get(&run)?)
+        let run = table02::run(context, "512 GB", ftl, true)?;
+        table02::map_of(outcomes.get(&run)?)
     };
     if let (Some(pages), Some(segments)) = (map("PFTL"), map("AFTL")) {
         let label = of_paper("prototype", "", "512 GB", "the drive's tables");

@@ -1,7 +1,7 @@
 //! The systems of the comparison (section 5.2), and file workloads on each.
 
 use super::common::of_paper;
-use crate::frame::{Column, Drawn, Label, PaperContext, Reading, Row, Run};
+use crate::frame::{Column, Drawn, Label, Measured, PaperContext, Reading, Row, Run};
 
 /// A file system on a drive.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,11 @@ pub(super) const TABLE4: [&str; 8] = [
     HADOOP[1],
     HADOOP[2],
 ];
+
+/// Megabytes a second that calls read and write.
+pub(super) fn rate(run: &Measured) -> Option<f64> {
+    Some((run.number("bytes_read")? + run.number("bytes_written")?) / run.number("seconds")? / 1e6)
+}
 
 /// The run of a workload on a system.
 pub(super) fn run(context: &PaperContext, work: &str, system: System) -> Run {

@@ -10,7 +10,7 @@ fn share(reading: &Reading, path: &str, of: &str) -> Option<f64> {
 
 const WRITTEN: &str = "file_system.written_bytes.total";
 
-const AMPLIFICATION: [Column<Reading>; 6] = [
+pub(super) const AMPLIFICATION: [Column<Reading>; 6] = [
     ("write amplification", "x", |run| run.number("file_system.write_amplification.cleaning")),
     ("with the FTL", "x", |run| {
         let own = run.number("file_system.write_amplification.cleaning")?;

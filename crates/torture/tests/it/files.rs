@@ -20,25 +20,24 @@ fn repeated_in_a_model(kind: &str, cases: u64) {
     let mut scope = scope(kind, 2500);
     (scope.cuts, scope.faults) = (false, false);
     let totals = failing::campaign("files without cuts", cases, scope);
-    assert!(totals.cases < cases || totals.commands >= 650_000, "{} calls", totals.commands);
+    assert!(totals.cases < cases || totals.commands >= 1_000_000, "{} calls", totals.commands);
 }
 
-/// Every result and error in the order of effects, and the whole tree after each mount: with the calls of the campaigns below, 1,000,000
-/// of each kind.
+/// Every result and error in the order of effects, and the whole tree after each mount: 1,000,000 calls.
 #[test]
 fn calls_have_the_results_of_the_model() {
-    repeated_in_a_model("alfs", 500);
+    repeated_in_a_model("alfs", 820);
 }
 
 #[test]
 fn calls_of_lfs_have_the_results_of_the_model() {
-    repeated_in_a_model("lfs", 530);
+    repeated_in_a_model("lfs", 850);
 }
 
 /// By the rules of ext3 and of ext4.
 #[test]
 fn calls_of_a_journaling_file_system_have_the_results_of_the_model() {
-    repeated_in_a_model("journaling", 560);
+    repeated_in_a_model("journaling", 850);
 }
 
 /// What an fsync covers survives. Each kind of work is cut at least so many times.
@@ -64,7 +63,6 @@ fn survives(kind: &str, works: &[(&str, u64)]) {
     let totals = failing::campaign("files", 2200, scope(kind, 200));
     println!("cuts {:?}, by work {:?}", totals.stack_cuts, totals.cuts_by_work);
     if totals.cases >= 2200 {
-        assert!(totals.commands >= 350_000, "{} calls", totals.commands);
         for (work, least) in works.iter().copied() {
             let cuts = totals.cuts_by_work.get(work).copied().unwrap_or(0);
             assert!(cuts >= least, "{cuts} cuts in {work}");

@@ -100,9 +100,8 @@ pub(crate) struct Journaling {
 impl Journaling {
     /// A file system that is mounted.
     pub(crate) fn of(core: Core, below: Below<Purpose>, log: Log) -> Journaling {
-        let identity = below.device().identify();
         let mut system = Journaling {
-            has_write_cache: identity.has_write_cache || identity.has_host_cache,
+            has_write_cache: below.device().identify().may_lose_completed(),
             core,
             below,
             log,
